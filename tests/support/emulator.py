@@ -36,6 +36,7 @@ struct Place { unsigned x, y, z; };
 static Place threadIdx, blockIdx, blockDim, gridDim;
 static ucontext_t scheduler, *running;
 static void __syncthreads() { swapcontext(running, &scheduler); }
+#define __syncwarp __syncthreads
 template <class T> static T exchanged(T *p, T x) { return std::exchange(*p, x); }
 template <class T, class U> static T atomicAdd(T *p, U x) { return exchanged(p, (T)(*p + x)); }
 template <class T, class U> static T atomicSub(T *p, U x) { return exchanged(p, (T)(*p - x)); }

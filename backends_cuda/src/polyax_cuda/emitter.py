@@ -17,3 +17,4 @@ class CudaEmitter(SingleSourceEmitter):
     """The dialect that CUDA C and HIP share, as NVRTC takes it."""
 
     header = HEADER
+    step_words = "__syncwarp();"

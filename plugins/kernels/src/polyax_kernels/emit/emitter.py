@@ -138,6 +138,10 @@ class Emitter(Protocol[T]):
         square it may overwrite."""
         return False
 
+    def step(self) -> None:
+        """As ``barrier``, between stages of the first 32 threads of a group alone."""
+        self.barrier()
+
     @abstractmethod
     def barrier(self) -> None:
         """Separates stages that share scratch memory between threads; nothing where one thread owns a grid point."""

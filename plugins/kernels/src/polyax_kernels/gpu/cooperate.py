@@ -24,6 +24,10 @@ NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
 them twice changes nothing."""
 
 
+LOCKSTEP = 32
+"""Threads that wait for each other alone where a dialect has words for it: CUDA's warp."""
+
+
 def cooperate(kernel: Kernel, threads: int) -> Kernel:
     """The kernel with one-dimensional operands whose folds over whole points of the grid have become stages."""
     return _Cooperation(widen(flatten(kernel)), threads).kernel()
@@ -79,7 +83,7 @@ class _Cooperation:
             if half == 1:
                 other = {key: [self.new(b.dtype, 1) for b in bodies(x)] for key, x in carries.items()}
             joined = [s for key, x in carries.items() for s in _joined(x, parts[key], other[key], lower)]
-            yield Stage((lower,), tuple(joined))
+            yield Stage((lower,), tuple(joined), lockstep=1 < half <= LOCKSTEP)
             parts, other, half = other, parts, half // 2
         for slot in lent if self.threads > 1 else ():
             (size,), dtype = self.operands[slot].shape, self.operands[slot].dtype

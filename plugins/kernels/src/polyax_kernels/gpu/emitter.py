@@ -44,6 +44,9 @@ class GpuEmitter(CEmitter):
     barrier_words: ClassVar[str]
     """A statement that all threads of a group pass together; memory of both kinds is consistent afterwards."""
 
+    step_words: ClassVar[str] = ""
+    """The same for the first 32 threads of a group, if there is anything less than that."""
+
     types: ClassVar = CEmitter.types | {"float16": "uint16_t"}
     packed = CEmitter.packed | {"float16"}
 
@@ -126,6 +129,10 @@ class GpuEmitter(CEmitter):
     def barrier(self) -> None:
         if self.schedule.mode == "groups":
             self.lines.append(self.barrier_words)
+
+    def step(self) -> None:
+        if self.schedule.mode == "groups":
+            self.lines.append(self.step_words or self.barrier_words)
 
     def store(self, slot: int, offset: str, value: str, dtype: np.dtype, mask: str | None = None) -> None:
         if self.schedule.mode == "groups" and not self.alone:

@@ -43,6 +43,8 @@ class Stage:
 
     axes: tuple[Axis, ...]
     stores: tuple[Store, ...]
+    lockstep: bool = False
+    """Only the first threads of a group take part in it and in the next one, so few that devices run them together."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def map_kernel(kernel: Kernel, change: Callable[[Expr], Expr]) -> Kernel:
 
 
 def map_stages(stages: Iterable[Stage], change: Callable[[Expr], Expr]) -> tuple[Stage, ...]:
-    return tuple([Stage(stage.axes, map_stores(stage.stores, change)) for stage in stages])
+    return tuple([replace(stage, stores=map_stores(stage.stores, change)) for stage in stages])
 
 
 def map_stores(stores: Iterable[Store], change: Callable[[Expr], Expr]) -> tuple[Store, ...]:

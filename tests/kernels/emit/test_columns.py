@@ -9,6 +9,7 @@ from kernels.building import F32, CompiledKernels, axes, one_store, result_of
 from polyax_kernels.emit.columns import side_by_side, suits
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.schedule import choose
+from polyax_kernels.gpu.schedule import choose as choose_on_device
 from polyax_kernels.ir.expr import Axis, Expr, cast, consing, const, fold, index, load, op
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
@@ -95,3 +96,10 @@ def test_accumulators_are_whole_vectors() -> None:
         for columns, lanes in ((2, 16), (3, 48), (4, 16), (16, 32), (20, 80)):
             (first, *_) = side_by_side(flatten(of_columns(ROWS, columns))).stages
             assert [axis.extent for axis in first.axes] == [lanes]
+
+
+def test_devices_whose_threads_are_alone_do_the_same() -> None:
+    """One group for what isn't cut: its grid has no axis left."""
+    with consing():
+        schedule = choose_on_device(of_columns(ROWS, 3), Limits())
+        assert (schedule.mode, schedule.columns, schedule.groups) == ("ranges", True, 1)

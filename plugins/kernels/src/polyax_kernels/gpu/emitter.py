@@ -287,6 +287,6 @@ def gpu_function(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter
         kernel = cooperate(kernel, schedule.threads[0])
     emitter = dialect(kernel, schedule, name)
     begin, end = emitter.bounds()
-    same = {name: getattr(schedule, name) for name in ("lanes", "short_rows", "index_dtype")}
+    same = {name: getattr(schedule, name) for name in ("lanes", "columns", "short_rows", "index_dtype")}
     emit_kernel(kernel, Schedule(**same), emitter, begin, end)
     return emitter

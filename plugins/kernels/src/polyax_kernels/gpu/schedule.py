@@ -49,8 +49,9 @@ class GpuSchedule:
     threads: tuple[int, int] = (1, 1)
     """The threads of a group along the last axis of the grid, and along all others."""
     lanes: int = 1
+    columns: bool = False
     short_rows: bool = False
-    """Both as in ``Schedule``."""
+    """All three as in ``Schedule``."""
     groups: int = 1
     """In how many ranges the first axis is cut, at most."""
     across: int | None = None
@@ -106,7 +107,8 @@ def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedul
     if limits.group == 1:
         host = choose_for_host(kernel, limits)
         groups = limits.units * RANGES if host.parallel else 1
-        return GpuSchedule("ranges", lanes=host.lanes, short_rows=host.short_rows, groups=groups)
+        same = {name: getattr(host, name) for name in ("lanes", "columns", "short_rows")}
+        return GpuSchedule("ranges", groups=groups, **same)
     sizes, flat = extents(kernel.grid, scalars), flatten(kernel)
     if (found := running(flat)) and found.length * found.x.dtype.itemsize * 2 <= limits.local_bytes:
         enough = max(LEAST, _power_of_two(-(-found.length // FEW)))

@@ -190,6 +190,15 @@ def test_donated_arrays_are_gone_on_every_device():
     assert x.is_deleted()
 
 
+@pytest.mark.parametrize("layout", [("x",), (None, None)])
+def test_donated_arrays_that_no_result_can_have_stay(layout):
+    for f in (jnp.sum, lambda v: jnp.concatenate([v, v]), lambda v: v > 1, lambda v: jnp.ones(3)):
+        x = put(X, LINE, *layout)
+        polyax.jit(f, donate_argnums=0)(x)
+        assert not x.is_deleted()
+        same(x, X)
+
+
 PROGRAMS = {
     "an operation": lambda x: jnp.log(x),
     "an operation that exchanges": lambda x: jnp.cumsum(jnp.log(x), 0),

@@ -26,7 +26,8 @@ def test_each_result_takes_one_argument() -> None:
     assert fitting(ins, ins[1:2], (True, True, True)) == (False, True, False)
     assert fitting(ins, ins[:1] * 2, (True, True, True)) == (True, True, False)
     assert fitting(ins, ins, (False, True, False)) == (False, True, False)
-    assert fitting(ins, [ShapedArray((6,), np.dtype("int8"))], (False, False, True)) == (False, False, True)
+    assert fitting(ins, [ShapedArray((6,), np.dtype("int32"))], (False, False, True)) == (False, False, True)
+    assert fitting(ins, [ShapedArray((6,), np.dtype("int8"))], (False, False, True)) == (False, False, False)
     assert fitting(ins, [ShapedArray((5,), np.dtype("f"))], (True, True, True)) == (False, False, False)
 
 
@@ -46,6 +47,13 @@ def test_results_of_another_shape_or_type_take_as_many_elements() -> None:
         x = jnp.ones((2, 3))
         polyax.jit(f, donate_argnums=0)(x)
         assert x.is_deleted()
+
+
+def test_results_of_other_bytes_take_nothing_and_nobody_is_warned() -> None:
+    for dtype in (jnp.float16, jnp.complex64, bool):
+        x = jnp.ones((2, 3))
+        polyax.jit(lambda x, dtype=dtype: x.astype(dtype), donate_argnums=0)(x)
+        assert not x.is_deleted()
 
 
 def test_what_the_program_does_not_read_stays_alive() -> None:

@@ -1,11 +1,12 @@
 """Donation: whose memory results can have, and what becomes of the arrays that had it.
 
-As in JAX an argument is taken only if there is a result as large as it is; others stay alive, and a warning names them.
+As in JAX an argument is taken only if there is a result as large as it is; others stay alive, and a warning names them
+unless a result has as many elements of other bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.control.inner.programs import pruned
@@ -19,14 +20,22 @@ from polyax.runtime.contract.tracebacks import warn_user
 Flags = tuple[bool, ...]
 
 
-def taken(closed: ClosedJaxpr, donated: Flags) -> Flags:
+def taken(closed: ClosedJaxpr, donated: Flags, *, warned: bool = True) -> Flags:
     """Which of the donated inputs the program's results can have the memory of; nothing if there are none. Of those
-    that aren't, users are warned, but for inputs that the program doesn't read: they stay alive."""
+    that no result is as large as, users are ``warned``, but for inputs that the program doesn't read: they stay alive.
+    """
     if not any(donated):
         return ()
     read = pruned(closed, (True,) * len(closed.out_avals))[1]
     donated = tuple([d and r for d, r in zip(donated, read, strict=True)])
+    if warned:
+        _warn(closed, donated)
     found = fitting(closed.in_avals, closed.out_avals, donated)
+    return found if any(found) else ()
+
+
+def _warn(closed: ClosedJaxpr, donated: Flags) -> None:
+    found = fitting(closed.in_avals, closed.out_avals, donated, _elements)
     left = [a for a, d, f in zip(closed.in_avals, donated, found, strict=True) if d and not f]
     if left:
         warn_user(
@@ -34,13 +43,25 @@ def taken(closed: ClosedJaxpr, donated: Flags) -> Flags:
             "No result is as large, so these arguments are kept as they are. See an explanation at "
             "https://docs.jax.dev/en/latest/faq.html#buffer-donation."
         )
-    return found if any(found) else ()
 
 
-def fitting(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], donated: Flags) -> Flags:
-    """Which donated inputs have a result of their own: one of the same type, else one with as many elements."""
+def _elements(aval: ShapedArray) -> Any:
+    return aval.size
+
+
+def _bytes(aval: ShapedArray) -> Any:
+    return aval.size, aval.dtype.itemsize
+
+
+def fitting(
+    ins: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    donated: Flags,
+    large: Callable[[ShapedArray], Any] = _bytes,
+) -> Flags:
+    """Which donated inputs have a result of their own: one of the same type, else one as ``large``."""
     found, free = set[int](), list(outs)
-    for kind in (lambda a: (a.shape, a.dtype), lambda a: a.size):
+    for kind in (lambda a: (a.shape, a.dtype), large):
         alike: dict[Any, list[int]] = {}
         for n, aval in enumerate(ins):
             if donated[n] and n not in found:

@@ -83,8 +83,8 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
     ins = _shardings(layouts.ins, parts.ins, mesh, layouts.mesh, [])
     first = [(parts.ins[0], ins[0])] if layouts.ins and layouts.ins[0] is not None else []
     outs = _shardings(wanted, parts.outs, mesh, layouts.mesh, first)
-    if mesh.size == 1 or None not in wanted:  # where results may come to lie anywhere, anything may fit
-        donated = taken(parts.program, donated)
+    sure = mesh.size == 1 or None not in wanted  # else nobody has said where results lie, and what may fit
+    donated = taken(parts.program, donated, warned=sure)
     return Meshed(parts, ins, outs, _program(closed, parts, (ins, outs), mesh, name, donated))
 
 

@@ -31,6 +31,8 @@ CHUNK, STRIP = 1024, 128
 """Elements of a chunk, at most: along memory, where a group has it; across it, where each thread has one."""
 LONG = 2 * CHUNK
 """Rows of fewer elements aren't cut."""
+BUSY = 512
+"""Threads of a compute unit that keep it at work, each with a row of its own whose elements lie apart."""
 ROWS = 1024
 """Rows that are work enough for all threads, where neighbours have neighbouring ones."""
 
@@ -44,7 +46,7 @@ class InChunks(Replace):
             return "each thread has rows of its own"
         if x.shape[axis] < LONG:
             return f"rows of {x.shape[axis]} elements are short"
-        if math.prod(x.shape[axis + 1 :]) > 1 and x.size // x.shape[axis] >= ROWS:
+        if math.prod(x.shape[axis + 1 :]) > 1 and x.size // x.shape[axis] >= target.limits.units * BUSY:
             return "neighbouring threads have neighbouring rows"
         return "running values of narrow numbers are computed in float32" if x.dtype in NARROW else None
 

@@ -34,6 +34,8 @@ LEAST = 32
 """Threads that take their steps together: groups of fewer leave some idle."""
 FEWEST = 64
 """Threads of a group, of which a compute unit has room for as many as keep it busy."""
+ENOUGH = 16
+"""Elements of a row for each thread: with fewer, threads mostly wait for each other."""
 MOST_GROUPS = 65535
 """Along the second dimension, as some devices take no more; threads loop over what is left."""
 RANGES = 8
@@ -128,7 +130,7 @@ def _sharing(row: int, groups: int, limits: Limits) -> int:
     """How many threads share a row: more of them, where there are few groups to fill the device, and fewer, where there
     are groups enough and each would have few elements to itself."""
     threads = min(limits.group, _power_of_two(row))
-    while threads > FEWEST and row < FEW * threads and groups * threads > 2 * limits.units * RESIDENT:
+    while threads > FEWEST and row < ENOUGH * threads and groups * threads > 2 * limits.units * RESIDENT:
         threads //= 2
     while 2 * threads <= min(limits.threads, row) and groups * threads < limits.units * THREADS:
         threads *= 2

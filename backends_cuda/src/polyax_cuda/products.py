@@ -8,13 +8,22 @@ from typing import Any
 from polyax.backend import ShapedArray
 from polyax_cuda import cublas
 from polyax_cuda.runtime import Copied
-from polyax_kernels.api.lowerings import Side, Stored, count, grouped, sides, stored, taken, why_missing, why_not_blas
+from polyax_kernels.api.lowerings import (
+    Side,
+    Stored,
+    count,
+    grouped,
+    sides,
+    stored,
+    taken,
+    why_missing,
+    why_not_blas,
+    why_tiny,
+)
 
 TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # in cudaDataType
 COMPUTE_32F, COMPUTE_64F, COMPUTE_32F_FAST_TF32 = 68, 70, 77
 """Names of cuBLAS."""
-MANY, TINY = 256, 8
-"""More products than this, of matrices no larger than that, are kernels."""
 GROUPS = 64
 """Calls for one product, each of a part of the batch, that cost less than copying an operand."""
 
@@ -98,15 +107,9 @@ def prepare(
     return CublasCalls(ctx.runtime, outs, args, params)
 
 
-def _tiny(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
-    """Whether it is many products of a few numbers each: cuBLAS takes 17 ms for two million of 2 x 2."""
-    left, right = sides(avals, params)
-    return count(left.batch) > MANY and max(map(count, (left.free, right.free, left.contracted))) <= TINY
-
-
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
     if reason := why_not_blas("cuBLAS", TYPES, avals, params):
         return reason
-    if _tiny(avals, params):
-        return f"of matrices no larger than {TINY}, a thread multiplies several in the time of a call"
+    if reason := why_tiny(*sides(avals, params)):
+        return reason
     return why_missing("cupy_backends.cuda.libs.cublas", "cuBLAS", "nvidia-cublas-cu12")

@@ -167,3 +167,14 @@ def test_programs_multiply_and_convolve_by_them(opencl: SimpleNamespace) -> None
     np.testing.assert_allclose(found[0], np.tile(y.astype(float).sum(0), (70, 1)), rtol=1e-4, atol=1e-3)
     for a, b in zip(found, host, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max())
+
+
+@pytest.mark.parametrize(("batch", "side"), [(1000, 8), (70_000, 16)])
+def test_many_small_products_are_left_to_kernels(batch: int, side: int) -> None:
+    """A device counts groups along the second and third dimension in 16 bits."""
+    avals = [ShapedArray((batch, side, side), np.dtype("float32"))] * 2
+    params = {"dimension_numbers": (((2,), (1,)), ((0,), (0,)))}
+    reason = multiply.why_no_tiles(describe(avals, np.dtype("float32"), params))
+    assert reason == "many small products are one kernel"
+    fewer = [ShapedArray((200, 16, 16), np.dtype("float32"))] * 2
+    assert multiply.why_no_tiles(describe(fewer, np.dtype("float32"), params)) is None

@@ -136,6 +136,17 @@ def taken(n: int, side: Side, aval: ShapedArray, params: Mapping[str, Any]) -> t
     return Stored(n == 1, columns, rows * columns), (*batch, *free, *contracted)
 
 
+MANY, TINY = 256, 8
+"""More products than this, of matrices no larger than that, are kernels."""
+
+
+def why_tiny(left: Side, right: Side) -> str | None:
+    """Why many products of a few numbers each are left to a kernel, if it is that."""
+    if count(left.batch) > MANY and max(map(count, (left.free, right.free, left.contracted))) <= TINY:
+        return f"of matrices no larger than {TINY}, a thread multiplies several in the time of a call"
+    return None
+
+
 def why_not_blas(
     library: str, types: Collection[str], avals: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> str | None:

@@ -11,14 +11,15 @@ UPDATES = {
     **{("add", d): "atomicAdd({0}, {1});" for d in ("float32", "float64", "int32", "uint32", "uint64")},
     **{("sub", d): "atomicAdd({0}, -{1});" for d in ("float32", "float64")},
     **{("sub", d): "atomicSub({0}, {1});" for d in ("int32", "uint32")},
-    **{("max", d): "atomicMax({0}, {1});" for d in ("int32", "uint32", "int64", "uint64")},
-    **{("min", d): "atomicMin({0}, {1});" for d in ("int32", "uint32", "int64", "uint64")},
+    **{("max", d): "if (*({0}) < {1}) atomicMax({0}, {1});" for d in ("int32", "uint32", "int64", "uint64")},
+    **{("min", d): "if (*({0}) > {1}) atomicMin({0}, {1});" for d in ("int32", "uint32", "int64", "uint64")},
     ("add", "int64"): "atomicAdd((uint64_t *)({0}), (uint64_t){1});",
 }
-"""One instruction each. All else is replaced by comparison."""
+"""One instruction each, and none where an extremum stays: of many that meet, most change nothing. All else is replaced
+by comparison."""
 EXTREMUM = """\
 void {name}({type} *p, {type} x) {{
-  if (*p != *p) return;
+  if (*p != *p || *p {beyond} x) return;
   if (x != x) atomicExch(({bits} *)p, ~({bits})0 {nan});
   else if (signbit(x)) atomic{negative}(({bits} *)p, *({bits} *)&x);
   else atomic{positive}(({whole} *)p, *({whole} *)&x);
@@ -33,6 +34,7 @@ def _extremum(name: str, dtype: np.dtype) -> tuple[str, str]:
     wide = dtype.itemsize == 8
     names = {"type": "double" if wide else "float", "bits": "uint64_t" if wide else "uint32_t"}
     names |= {"whole": "int64_t" if wide else "int32_t", "nan": ">> 1" if name == "max" else ""}
+    names["beyond"] = ">" if name == "max" else "<"
     names |= {"negative": "Min" if name == "max" else "Max", "positive": "Max" if name == "max" else "Min"}
     called = f"{name}_at_{dtype.name}"
     return called, EXTREMUM.format(name=called, **names)

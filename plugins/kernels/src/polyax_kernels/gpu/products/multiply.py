@@ -19,7 +19,9 @@ from polyax_kernels.gpu.products import panels, tiles
 from polyax_kernels.gpu.products.product import Dialect, Launch, Product, Recipe, describe
 from polyax_kernels.gpu.products.tune import fastest
 from polyax_kernels.gpu.runtime import DeviceError, Runtime
+from polyax_kernels.gpu.schedule import MOST_GROUPS
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.products import MANY, TINY
 from polyax_kernels.lower.lowering import Call
 
 Place = tuple[Any, int]
@@ -62,6 +64,8 @@ def why_no_tiles(product: Product) -> str | None:
         return "a small product is one kernel"
     if min(product.m, product.n) < NARROW:
         return "a product with few rows or columns is a kernel of folds"
+    if product.batch > MOST_GROUPS or (product.batch > MANY and max(product.m, product.n, product.k) <= TINY):
+        return "many small products are one kernel"
     most = max(product.batch, product.m, product.n, product.k)
     return "an index has more than 31 bits" if most >= LARGEST else None
 

@@ -17,4 +17,4 @@ class CudaEmitter(SingleSourceEmitter):
     """The dialect that CUDA C and HIP share, as NVRTC takes it."""
 
     header = HEADER
-    step_words = "__syncwarp();"
+    warp_barrier_words = "__syncwarp();"

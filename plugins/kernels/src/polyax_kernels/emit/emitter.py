@@ -138,7 +138,7 @@ class Emitter(Protocol[T]):
         square it may overwrite."""
         return False
 
-    def step(self) -> None:
+    def warp_barrier(self) -> None:
         """As ``barrier``, between stages of the first 32 threads of a group alone."""
         self.barrier()
 

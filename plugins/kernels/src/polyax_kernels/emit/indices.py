@@ -126,8 +126,8 @@ class Indices(Emitter[T]):
     ) -> bool:
         return self.emitter.transpose(source, start, pitch, target, side, dtype, sizes)
 
-    def step(self) -> None:
-        self.emitter.step()
+    def warp_barrier(self) -> None:
+        self.emitter.warp_barrier()
 
     def barrier(self) -> None:
         self.emitter.barrier()

@@ -91,7 +91,7 @@ class _Walker(Evaluator[T]):
         grid = len(self.kernel.grid)
         for n, stage in enumerate(self.kernel.stages):
             if n:
-                (self.emitter.step if self.kernel.stages[n - 1].lockstep else self.emitter.barrier)()
+                (self.emitter.warp_barrier if self.kernel.stages[n - 1].lockstep else self.emitter.barrier)()
             with self.sharing(True):
                 if not self.transposed(stage):
                     nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]

@@ -44,7 +44,7 @@ class GpuEmitter(CEmitter):
     barrier_words: ClassVar[str]
     """A statement that all threads of a group pass together; memory of both kinds is consistent afterwards."""
 
-    step_words: ClassVar[str] = ""
+    warp_barrier_words: ClassVar[str] = ""
     """The same for the first 32 threads of a group, if there is anything less than that."""
 
     types: ClassVar = CEmitter.types | {"float16": "uint16_t"}
@@ -130,9 +130,9 @@ class GpuEmitter(CEmitter):
         if self.schedule.mode == "groups":
             self.lines.append(self.barrier_words)
 
-    def step(self) -> None:
+    def warp_barrier(self) -> None:
         if self.schedule.mode == "groups":
-            self.lines.append(self.step_words or self.barrier_words)
+            self.lines.append(self.warp_barrier_words or self.barrier_words)
 
     def store(self, slot: int, offset: str, value: str, dtype: np.dtype, mask: str | None = None) -> None:
         if self.schedule.mode == "groups" and not self.alone:

@@ -149,9 +149,9 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
 @rules(eig_p)
 @of_matrices
 def eig(x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool) -> Any:
-    """The rows of V^-1 are the left eigenvectors, conjugated; NumPy's right ones have a largest component that is
-    positive and length 1."""
-    w, v = np.linalg.eig(x.astype(np.promote_types(x.dtype, np.complex64)))
+    """The rows of V^-1 are the left eigenvectors, conjugated, with a largest component that is positive and length 1.
+    Values of real matrices come in the order of LAPACK's routine for these."""
+    w, v = (y.astype(np.promote_types(x.dtype, np.complex64)) for y in np.linalg.eig(x))
     if not v.size:
         return [w, *[v] * (compute_left_eigenvectors + compute_right_eigenvectors)]
     left = np.conj(np.swapaxes(np.linalg.inv(v), -1, -2)) if compute_left_eigenvectors else v

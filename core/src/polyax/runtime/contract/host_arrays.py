@@ -15,7 +15,9 @@ from polyax.ir.effects import Effects
 from polyax.ir.errors import PluginError
 from polyax.runtime.contract.backend import Backend, Buffer, Device, Executable, Queue, Token
 from polyax.runtime.contract.host_devices import host_devices
-from polyax.runtime.contract.queue import PENDING, HostBuffer
+from polyax.runtime.contract.queue import HostBuffer
+
+_UNSET = np.empty(0)
 
 
 class HostArrayBackend(Backend):
@@ -77,7 +79,7 @@ class HostArrayExecutable(Executable):
         return made
 
     def launch(self, buffers: Sequence[Buffer], queue: Queue) -> tuple[list[Buffer], Token | None]:
-        outs = [HostBuffer(PENDING) for _ in range(self._count)]
+        outs = [HostBuffer(_UNSET) for _ in range(self._count)]
         inputs: list[Any] = list(buffers)
 
         def work() -> None:

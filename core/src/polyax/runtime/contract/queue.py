@@ -10,8 +10,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
@@ -62,25 +60,19 @@ class Task(Token):
             raise self.error
 
 
-class Pending:
-    """What a buffer has for data until a task gives it some."""
-
-    nbytes = None
-
-
-PENDING = Pending()
-
-
 class HostBuffer(Buffer):
     """Host memory (``data``: C-contiguous) and the task that is still to fill it, if any."""
 
     __slots__ = ("__weakref__", "data", "task")
 
-    def __init__(self, data: np.ndarray | Pending, task: Token | None = None) -> None:
-        self.data: Any = data
+    def __init__(self, data: np.ndarray, task: Token | None = None) -> None:
+        self.data = data
         self.task: Token | None = task
 
-    nbytes: Any = property(attrgetter("data.nbytes"), doc="None while its data is pending. Asked at every launch.")
+    @property
+    def nbytes(self) -> int | None:
+        """Until the task is done, ``data`` may still be replaced."""
+        return self.data.nbytes if self.task is None or self.task.done else None
 
     def awaits(self) -> Token | None:
         return self.task

@@ -121,6 +121,17 @@ def test_float32_is_computed_in_tf32_where_less_is_asked_for(asked: str | None, 
     check(contract.dot_general_p, args, params)
 
 
+@pytest.mark.parametrize(("dtype", "compute"), [("float16", 68), ("bfloat16", 68), ("float64", 70)])
+def test_tf32_is_for_float32_alone(dtype: str, compute: int) -> None:
+    """cuBLAS refuses it for others, which are as exact as they are whatever is asked for."""
+    with polyax.enable_x64(True):
+        args = [jnp.ones((3, 4), dtype), jnp.ones((4, 5), dtype)]
+        params = equation(lambda x, y: jnp.dot(x, y, precision="high"), contract.dot_general_p, args).params
+    avals = [x.aval for x in args]
+    outs = contract.dot_general_p.abstract_eval(*avals, **params)
+    assert products.CublasCalls(Runtime(H100), outs, avals, params).compute == compute
+
+
 def test_operands_that_are_copied_are_not_recorded() -> None:
     args = [normal(3, 2, 4), normal(4, 5, 2)]
     params = equation(lambda x, y: jnp.einsum("iaj,jka->ik", x, y), contract.dot_general_p, args).params
@@ -136,9 +147,13 @@ def test_a_handle_gets_its_stream_before_its_workspace() -> None:
     assert cublas.library().made == ["create", "stream 7", f"workspace {cublas.WORKSPACE}"]
 
 
-def test_a_call_that_cublas_refuses_is_told() -> None:
-    with pytest.raises(DeviceError, match="cuBLAS failed with status 7"):
-        cublas.done(7)
+def test_a_call_that_cublas_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = [normal(3, 4), normal(4, 5)]
+    params = equation(jnp.dot, contract.dot_general_p, args).params
+    told = r"status 15 \(not supported\) for the product of float32\[3,4\] and float32\[4,5\]. Check its"
+    monkeypatch.setattr(cublas.library(), "cublasGemmStridedBatchedEx", lambda *_: 15, raising=False)
+    with pytest.raises(DeviceError, match=told):
+        check(contract.dot_general_p, args, params)
 
 
 def positive(*shape: int) -> np.ndarray:

@@ -6,6 +6,7 @@ A handle belongs to one stream and has a workspace of its own, without which cuB
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import byref, c_double, c_float, c_int, c_longlong, c_void_p
 from functools import cache
 from typing import Any
@@ -18,6 +19,8 @@ from polyax_kernels.api.gpu import DeviceError
 WORKSPACE = 32 << 20
 """What NVIDIA's documentation of ``cublasSetWorkspace`` recommends for the largest GPUs, in bytes."""
 DEFAULT_ALGORITHM = -1
+STATUS = {3: "allocation failed", 7: "invalid value", 13: "execution failed", 15: "not supported"}
+"""Of ``cublasStatus_t``, what a call for a product gives."""
 SCALARS = {
     "float32": (c_float(1.0), c_float(0.0)),
     "float64": (c_double(1.0), c_double(0.0)),
@@ -39,7 +42,7 @@ def library() -> Any:
 
     assert cublas is not None
     major = runtime.runtimeGetVersion() // 1000
-    found = ctypes.CDLL(f"libcublas.so.{major}")
+    found = ctypes.CDLL(f"cublas64_{major}.dll" if sys.platform == "win32" else f"libcublas.so.{major}")
     found.cublasCreate_v2.argtypes = [c_void_p]
     found.cublasSetStream_v2.argtypes = [c_void_p, c_void_p]
     found.cublasSetWorkspace_v2.argtypes = [c_void_p, c_void_p, ctypes.c_size_t]
@@ -47,10 +50,13 @@ def library() -> Any:
     return found
 
 
-def done(status: int) -> None:
-    """Raises DeviceError if a call has failed."""
+def done(status: int, what: str) -> None:
+    """Raises DeviceError if the call for ``what`` has failed."""
     if status:
-        raise DeviceError(f"cuBLAS failed with status {status}")
+        raise DeviceError(
+            f"cuBLAS failed with status {status} ({STATUS.get(status, 'see cublasStatus_t')}) for {what}. Check its "
+            "version and the driver's (`nvidia-smi`), and the memory that is free; POLYAX_PLATFORMS=cpu does without it"
+        )
 
 
 class CublasHandle:
@@ -59,25 +65,28 @@ class CublasHandle:
     def __init__(self, stream: int) -> None:
         self._library, self._handle = library(), c_void_p()
         self._workspace = cupy.cuda.alloc(WORKSPACE)
-        done(self._library.cublasCreate_v2(byref(self._handle)))
-        done(self._library.cublasSetStream_v2(self._handle, stream))  # before the workspace, which it would take away
-        done(self._library.cublasSetWorkspace_v2(self._handle, self._workspace.ptr, WORKSPACE))
+        done(self._library.cublasCreate_v2(byref(self._handle)), "a handle")
+        # the stream before the workspace, which it would take away
+        done(self._library.cublasSetStream_v2(self._handle, stream), "a handle's stream")
+        done(self._library.cublasSetWorkspace_v2(self._handle, self._workspace.ptr, WORKSPACE), "a handle's workspace")
 
     def product(
         self, transposes: tuple[int, int], sizes: tuple[int, int, int], left: tuple[int, int, int, int],
         right: tuple[int, int, int, int], out: tuple[int, int, int, int], batch: int, compute: int, sums: str,
+        what: str,
     ) -> None:  # fmt: skip
         """``out = left right`` for a ``batch``, by columns; ``sizes`` are its rows, its columns, and what is summed.
 
         Operands are (address, cudaDataType, leading dimension, elements from matrix to matrix); ``compute`` is a
-        cublasComputeType, whose sums are of the type ``sums``.
+        cublasComputeType, whose sums are of the type ``sums``; errors tell of ``what``.
         """
         one, zero = SCALARS[sums]
         done(
             self._library.cublasGemmStridedBatchedEx(
                 self._handle, *transposes, *sizes, byref(one), *left, *right, byref(zero), *out,
                 batch, compute, DEFAULT_ALGORITHM,
-            )
+            ),
+            f"the product of {what}",
         )  # fmt: skip
 
 

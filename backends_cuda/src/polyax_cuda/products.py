@@ -40,7 +40,8 @@ class CublasCalls:
         self.types = [TYPES[v.dtype.name] for v in (*args, *outs)]
         self.itemsizes = [v.dtype.itemsize for v in (*args, *outs)]
         self.sizes = m, n, _ = tuple(count(digits) for digits in (left.free, right.free, left.contracted))
-        self.compute, self.sums = _compute(outs[0].dtype.name, params)
+        self.compute, self.sums = _compute(args[0].dtype.name, params)
+        self.what = " and ".join(str(a) for a in args)
         total = count(left.batch)
         in_groups = _in_groups(left, right, total)
         if in_groups is not None:
@@ -72,15 +73,15 @@ class CublasCalls:
             handle.product(
                 (int(b.transposed), int(a.transposed)), (n, m, k),
                 (q, y, b.ld, b.stride), (p, x, a.ld, a.stride), (out, z, n, m * n),
-                self.batch, self.compute, self.sums,
+                self.batch, self.compute, self.sums, self.what,
             )  # fmt: skip
 
 
 def _compute(dtype: str, params: Mapping[str, Any]) -> tuple[int, str]:
-    """The cublasComputeType, and the type of the sums."""
+    """The cublasComputeType for operands of ``dtype``, and the type of the sums; TF32 is what float32 is rounded to."""
     if dtype == "float64":
         return COMPUTE_64F, "float64"
-    return COMPUTE_32F if exact(params) else COMPUTE_32F_FAST_TF32, "float32"
+    return COMPUTE_32F_FAST_TF32 if dtype == "float32" and not exact(params) else COMPUTE_32F, "float32"
 
 
 def exact(params: Mapping[str, Any]) -> bool:

@@ -141,3 +141,19 @@ def test_threads_that_share_a_row(rows: int, length: int, threads: int) -> None:
         x = fold("add", (k,), (const(0.0, F32),), (load(0, F32, (i, index(k))),))
         kernel = one_store(grid, x, [np.broadcast_to(np.float32(0), (rows, length))])
         assert choose(kernel, limits) == GpuSchedule("groups", (threads, 1))
+
+
+def test_only_one_warp_goes_on_without_a_barrier_of_all() -> None:
+    from kernels.building import F32, axes, indices, one_store
+
+    from polyax_kernels.gpu.cooperate import LOCKSTEP, cooperate
+    from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load
+
+    with consing():
+        (i,), k = indices(grid := axes(10)), Axis(1000)
+        x = fold("add", (k,), (const(0.0, F32),), (load(0, F32, (i, index(k))),))
+        stages = cooperate(one_store(grid, x, [np.zeros((10, 1000), np.float32)]), 256).stages
+    extents = [[a.extent for a in stage.axes] for stage in stages]
+    assert extents == [[256], [128], [64], [32], [16], [8], [4], [2], [1], []]
+    assert [stage.lockstep for stage in stages] == [False] * 3 + [True] * 5 + [False] * 2
+    assert max(n for stage, (n, *_) in zip(stages, extents[:-1], strict=False) if stage.lockstep) == LOCKSTEP

@@ -85,7 +85,10 @@ class GpuEmitter(CEmitter):
 
         Asked for sizes that ``Limits.atomics`` names.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no words for updates by several threads")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no words for updates of {nbytes} bytes by several threads: say `swapped`, or "
+            "take the size out of Limits.atomics"
+        )
 
     # --- the function ---
 

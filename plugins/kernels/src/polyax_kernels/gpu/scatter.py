@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.ops.basis import full, iota, reshape, select_n
 from polyax.ops.compare import ge
@@ -65,4 +66,5 @@ def _program(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
         )
         return [select_n(ge(last, 0), x, found)]
 
-    return trace_to_jaxpr(compute, avals)
+    with config.override(enable_x64=True):  # numbers may be wide, wherever the program is compiled
+        return trace_to_jaxpr(compute, avals)

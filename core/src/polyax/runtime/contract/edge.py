@@ -19,6 +19,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.source import user_source
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Token
 from polyax.runtime.contract.collectives import Axes
+from polyax.runtime.contract.queue import HostBuffer
 from polyax.runtime.contract.report import Report
 from polyax.runtime.contract.whose import NONE, ask, broken, owner, tell
 
@@ -74,7 +75,10 @@ def launcher(executable: Executable, device: Device, name: str, avals: Sequence[
             made = launch(buffers, queue)
             if type(made) is tuple and len(made) == 2 and type(outs := made[0]) is list and len(outs) == count:
                 for b in outs:
-                    if type(b) not in classes or (b.nbytes or 0) < most:
+                    if type(b) is HostBuffer:  # its nbytes, without a call
+                        if b.task is not None or b.data.nbytes < most:
+                            break
+                    elif type(b) not in classes or (b.nbytes or 0) < most:
                         break
                 else:
                     return made  # nearly always

@@ -40,6 +40,17 @@ def singular_vectors(x: Any) -> Any:
     return u * sign(u), s, vt * sign(u).T
 
 
+def turned(vectors: Any) -> Any:
+    """Each column turned so that its first component is positive: LAPACK's choice depends on rounding errors."""
+    first = vectors[:1]
+    return vectors * lax.conj(first) / lax.convert_element_type(lax.abs(first), vectors.dtype)
+
+
+def general_eigenvectors(x: Any, **flags: bool) -> Any:
+    values, *vectors = lax.linalg.eig(x, **flags)
+    return values, *map(turned, vectors)
+
+
 CASES: dict[str, Case] = {
     "cholesky": case(lambda x: lax.linalg.cholesky(positive_definite(x)), SQUARE),
     "cholesky, complex": case(lambda x: lax.linalg.cholesky(positive_definite(x)), SQUARE + 1j * SQUARE.T),
@@ -56,8 +67,8 @@ CASES: dict[str, Case] = {
     "qr": case(lambda x: lax.linalg.qr(x, full_matrices=False), RNG.uniform(-1, 1, (4, 3))),
     "qr, complex": case(lambda x: lax.linalg.qr(x), SQUARE + 1j * SQUARE.T),
     "eigh": case(eigenvectors, SQUARE),
-    "eig": case(lambda x: lax.linalg.eig(x), WELL),
-    "eig, complex": case(lambda x: lax.linalg.eig(x, compute_left_eigenvectors=False), SQUARE + 1j * SQUARE.T),
+    "eig": case(general_eigenvectors, WELL),
+    "eig, complex": case(lambda x: general_eigenvectors(x, compute_left_eigenvectors=False), SQUARE + 1j * SQUARE.T),
     "eigenvalues": case(
         lambda x: lax.linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False), SQUARE
     ),

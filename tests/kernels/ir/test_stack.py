@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import pytest
@@ -28,6 +27,7 @@ from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.graph import eliminate_dead
 from polyax_kernels.ir.limits import REALS, Limits
 from polyax_kernels.plan.plan import KernelStep
+from support.calls import calls
 
 
 class CStacking(Stacking, HelloCBackend):
@@ -149,26 +149,15 @@ def test_cost_is_linear_in_the_stages() -> None:
             x = x / x.sum(-1, keepdims=True)
         return x
 
-    def calls(n):
+    def calls_of_merging(n):
         backend = NumpyStacking()
         backend.limits = replace(Limits(), kernel_nodes=10**6, local_bytes=10**6)
         (kernel,) = backend.graph(traced(lambda x: chain(x, n), [normal(4, 30)])).nodes
         other = softmax_nodes(4, 30)[0]
         assert len(kernel.stages) == n - 1
 
-        counted = 0
-
-        def count(_frame, event, _arg):
-            nonlocal counted
-            counted += event in ("call", "c_call")
-
-        sys.setprofile(count)
-        try:
-            merge(kernel, other)
-        finally:
-            sys.setprofile(None)
-        return counted
+        return calls(lambda: merge(kernel, other))
 
     with consing(), collection_paused():
-        few, many = calls(20), calls(80)
+        few, many = calls_of_merging(20), calls_of_merging(80)
     assert 3 * few < many < 5 * few, "four times as many stages"

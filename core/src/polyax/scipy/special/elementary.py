@@ -96,18 +96,20 @@ def _harmless(x: Any, y: Any, neutral: int) -> Any:
 
 def entr(x: Any) -> Any:
     """-x log(x), 0 at 0, where it rises infinitely fast; -inf below."""
-    return _entr(as_array(real_arguments("entr", x)[0]))
+    x = as_array(real_arguments("entr", x)[0])
+    return choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, lax.neg(_xlogx(x)))
 
 
 @custom_jvp
-def _entr(x: Any) -> Any:
-    return choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, lax.neg(xlogy(x, x)))
+def _xlogx(x: Any) -> Any:
+    return xlogy(x, x)
 
 
-@_entr.defjvp
-def _entr_jvp(primals: Any, tangents: Any) -> Any:
+@_xlogx.defjvp
+def _xlogx_jvp(primals: Any, tangents: Any) -> Any:
+    """log(x) + 1 is infinite at 0, where the two terms of the product rule are NaN."""
     (x,), (t,) = primals, tangents
-    return _entr(x), lax.mul(t, lax.sub(lax.neg(lax.log(x)), 1.0))
+    return _xlogx(x), lax.mul(t, lax.add(lax.log(x), 1.0))
 
 
 def _of_entropy(name: str, *args: Any) -> list[Any]:
@@ -129,12 +131,9 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 
 def kl_div(p: Any, q: Any) -> Any:
-    """p log(p / q) - p + q; inf where that is not defined."""
+    """p log(p / q) - p + q."""
     p, q = _of_entropy("kl_div", p, q)
-    entropy = rel_entr(p, q)
-    outside = lax.le(lax.min(p, q), lax.full_like(entropy, 0))
-    undefined = lax.bitwise_and(lax.eq(entropy, lax.full_like(entropy, np.inf)), outside)
-    return choose(undefined, np.inf, lax.add(lax.sub(entropy, p), q))
+    return lax.add(lax.sub(rel_entr(p, q), p), q)
 
 
 def gammasgn(x: Any) -> Any:

@@ -336,3 +336,7 @@ def test_users_say_how_results_are_cut(fun, args, wanted):
 def test_out_sharding_has_to_be_one():
     with pytest.raises(TypeError, match="`out_sharding` should be a NamedSharding or a PartitionSpec, got 'x'"):
         jnp.zeros(8, out_sharding="x")
+
+
+def test_diagonals_are_rows_cut_as_the_vector_is():
+    assert types(jnp.diag, VECTOR) == "[8@x,8]"

@@ -70,8 +70,8 @@ def diag(v: Any, k: int = 0) -> Any:
     n = v.shape[0] + abs(k)
     rows, columns = lax.broadcasted_iota(np.int32, (n, n), 0), lax.broadcasted_iota(np.int32, (n, n), 1)
     on_diagonal = lax.eq(lax.add(rows, k), columns)
-    padded = lax.pad(v, lax.full_like(v, 0, shape=()), [(max(k, 0), max(-k, 0), 0)])
-    spread = lax.broadcast_in_dim(padded, (n, n), (1,))
+    padded = lax.pad(v, lax.full_like(v, 0, shape=()), [(max(-k, 0), max(k, 0), 0)])
+    spread = lax.broadcast_in_dim(padded, (n, n), (0,))
     return lax.select(on_diagonal, spread, lax.full_like(spread, 0))
 
 

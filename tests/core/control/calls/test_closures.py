@@ -138,3 +138,26 @@ def test_scopes_are_printed_alone() -> None:
         name_stack=True
     )
     assert text.splitlines()[1].endswith(" = sin a # [vmap(f)]")
+
+
+def test_rules_of_users_tell_their_own_lines_and_names() -> None:
+    @polyax.custom_vjp
+    def f(x: Any) -> Any:
+        return jnp.sin(x)
+
+    @polyax.named_scope("forward")
+    def fwd(x: Any) -> Any:
+        return jnp.sin(x), x
+
+    @polyax.named_scope("backward")
+    def bwd(x: Any, ct: Any) -> Any:
+        return (jnp.cos(x) * ct,)
+
+    f.defvjp(fwd, bwd)
+    outer = polyax.named_scope("outer")(f)
+    alone = polyax.make_jaxpr(polyax.grad(outer))(1.0).eqns
+    assert [e.source.scope for e in alone[-2:]] == ["transpose(jvp(outer))/backward"] * 2
+    assert alone[-1].source.code.co_name == "bwd"
+    forward, backward = polyax.make_jaxpr(polyax.grad(polyax.jit(outer)))(1.0).eqns
+    assert {e.source.scope for e in forward.params["jaxpr"].eqns} == {"outer/forward"}
+    assert {e.source.scope for e in backward.params["jaxpr"].eqns} == {"outer/backward"}

@@ -5,10 +5,11 @@ Knows neither forward nor reverse mode.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from polyax.control.calls.family import Dims, Dissolving, Params
@@ -16,7 +17,8 @@ from polyax.control.inner.programs import hoisted, run
 from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.primitive import Primitive
+from polyax.ir.primitive import Primitive, ambient
+from polyax.ir.source import is_internal
 from polyax.ops.zeros import instantiate
 from polyax.trace.calls import Signature, UserCall
 from polyax.trace.flat import Flat
@@ -114,6 +116,20 @@ def unflatten(flat: Flat, rule: Any, outs: Sequence[Any]) -> Any:
     tree = rule.out_tree if flat.out_tree is None else flat.out_tree
     assert tree is not None
     return tree_unflatten(tree, outs)
+
+
+@contextlib.contextmanager
+def own_lines(rule: Callable[..., Any]) -> Generator[None]:
+    """While a user's rule runs: what it computes comes from its lines, below the names around the call that it is for.
+    Rules of the library's have no lines to tell, so they come from the call."""
+    call, scope = ambient.source, ambient.scope
+    code = getattr(rule, "__code__", None)
+    if call is not None and code is not None and not is_internal(code.co_filename):
+        ambient.source, ambient.scope = None, call.opened
+    try:
+        yield
+    finally:
+        ambient.source, ambient.scope = call, scope
 
 
 def refuse_closed_over(kind: str, tangents: Sequence[Any]) -> None:

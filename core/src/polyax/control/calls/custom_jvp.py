@@ -12,6 +12,7 @@ from polyax.control.calls.custom import (
     SymbolicZero,
     UserRule,
     check_results,
+    own_lines,
     refuse_closed_over,
     unflatten,
     with_types,
@@ -109,7 +110,8 @@ class _Rule(UserRule):
         assert owner.jvp is not None
         given = [SymbolicZero(t.aval) if owner.symbolic_zeros and type(t) is Zero else instantiate(t) for t in tangents]
         (xs, _), (ts, _) = tree_unflatten(tree, primals), tree_unflatten(tree, given)
-        pair = owner.jvp(*self.nondiff, xs, ts)
+        with own_lines(owner.jvp):
+            pair = owner.jvp(*self.nondiff, xs, ts)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"{self._what()} must produce a pair (list or tuple of length two) representing primal and tangent "

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.control.calls.custom import SymbolicZero, at_front
+from polyax.control.calls.custom import SymbolicZero, at_front, own_lines
 from polyax.control.inner.lists import cut, kept, merged, nonzeros
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like, same_type
@@ -62,7 +62,8 @@ class UserBackward:
             SymbolicZero(ct.aval) if owner.symbolic_zeros and type(ct) is Zero else _array(instantiate(ct))
             for ct in cts
         ]
-        out = owner.bwd(*self.nondiff, self._residuals(residuals), tree_unflatten(self.out_tree, given))
+        with own_lines(owner.bwd):
+            out = owner.bwd(*self.nondiff, self._residuals(residuals), tree_unflatten(self.out_tree, given))
         return self._cotangents(tuple(out) if isinstance(out, list) else out)
 
     def _residuals(self, arrays: Sequence[Any]) -> Any:

@@ -17,6 +17,7 @@ from polyax.control.calls.custom import (
     at_front,
     check_results,
     function_of,
+    own_lines,
     refuse_closed_over,
     unflatten,
     where_mapped,
@@ -167,7 +168,8 @@ class _Rules(UserRule):
         if owner.symbolic_zeros:
             given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
         dynamic, _ = tree_unflatten(self.flat.in_tree, given)
-        pair = owner.fwd(*completed(dynamic, self.static))
+        with own_lines(owner.fwd):
+            pair = owner.fwd(*completed(dynamic, self.static))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{_pair_of_fwd(owner, 'those')}, but instead of a pair the fwd rule produced {pair}.")
         outs, self.out_tree = tree_flatten(pair[0])

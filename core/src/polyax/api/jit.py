@@ -24,7 +24,7 @@ from polyax.api.shardings import (
 from polyax.api.stages import Lowered, Parts, Traced, check_options
 from polyax.control.calls.jit import call as bind_call
 from polyax.ir.aval import ShapedArray
-from polyax.ir.config import config
+from polyax.ir.config import config, trace_keys
 from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ir.primitive import ambient
@@ -149,9 +149,13 @@ class PjitFunction:
                     if made is not NotImplemented:
                         return made
                 elif not (kwargs or self._quick.waiting):
-                    key = (config.trace_key_of(settings), *[x.aval for x in args if type(x) is Array])
-                    if len(key) == len(args) + 1:
-                        entry = self._entries.get(key)
+                    key: list[Any] = [trace_keys[settings]]
+                    for x in args:
+                        if type(x) is not Array:
+                            break
+                        key.append(x.aval)
+                    else:
+                        entry = self._entries.get(tuple(key))
                         if entry is not None:
                             return entry(args)
             return self.slowly(args, kwargs)

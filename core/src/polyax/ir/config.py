@@ -14,16 +14,25 @@ from typing import Any
 from polyax.ir.flags import ALIASES, FLAGS, Flag
 from polyax.ir.flags import parse_bool as parse_bool
 
+trace_keys: dict[int, int] = {}
+"""``config.trace_key()`` for each ``config.call_key()`` that there was."""
+
+
+class _Overrides(threading.local):
+    """What a thread has set for itself: the values of all flags, and their ``call_key``."""
+
+    values: dict[str, Any] | None = None
+    key: int | None = None
+
 
 class Config:
     """``config.update(name, value)`` sets a flag for the process; ``config.override(name=value)`` for one thread."""
 
     def __init__(self) -> None:
         self._process = {f.name: f.from_environment() for f in FLAGS.values()}
-        self._local = threading.local()
+        self._local = _Overrides()
         self._listeners: list[Callable[[str], None]] = []
         self._keys: dict[tuple[Any, ...], int] = {}  # values of the traced flags -> a small number
-        self._trace_keys: dict[int, int] = {}  # that of a call -> that of its trace
         self._numbers = itertools.count(1)  # two threads never get the same
         self._process_key = self._key_of(self._process)
         self._search: Callable[[], None] | None = None
@@ -61,7 +70,7 @@ class Config:
         traced = tuple(values[f.name] for f in FLAGS.values() if f.traced)
         trace_key = self._keys.setdefault(traced, next(self._numbers))
         call_key = self._keys.setdefault((trace_key, values["device"]), next(self._numbers))
-        self._trace_keys[call_key] = trace_key
+        trace_keys[call_key] = trace_key
         return call_key
 
     def traced_values(self, key: int) -> dict[str, Any]:
@@ -77,12 +86,12 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        values = self._local.__dict__.get("values") or self._process
+        values = self._local.values or self._process
         return values[name] if name in values else self._late(self._canonical(name))
 
     def _late(self, name: str) -> Any:
         """The value of a flag that may have been declared after the values in force were noted."""
-        values = self._local.__dict__.get("values") or {}
+        values = self._local.values or {}
         if name not in self._process:
             self._process[name] = FLAGS[name].from_environment()
         return values.get(name, self._process[name])
@@ -112,7 +121,7 @@ class Config:
 
     def get(self, flag: str) -> Any:
         """The value of a flag by its exact name, quickly."""
-        return (self._local.__dict__.get("values") or self._process)[flag]
+        return (self._local.values or self._process)[flag]
 
     def update(self, name: str, value: Any) -> None:
         """Sets a flag for the process, under any of its names.
@@ -156,7 +165,7 @@ class Config:
         self._local.values, self._local.key = before
 
     def _in_force(self) -> Any:
-        return self._local.__dict__.get("values"), self._local.__dict__.get("key")
+        return self._local.values, self._local.key
 
     def on_update(self, listener: Callable[[str], None]) -> None:
         """Calls ``listener(name)`` after each process-wide update."""
@@ -164,19 +173,15 @@ class Config:
 
     def call_key(self) -> int:
         """Stands for the values that a call depends on: those of its trace, and the default device."""
-        return self._local.__dict__.get("key") or self._process_key
+        return self._local.key or self._process_key
 
     def trace_key(self) -> int:
         """Stands for the values that a trace depends on; part of every cache key."""
-        return self._trace_keys[self._local.__dict__.get("key") or self._process_key]
-
-    def trace_key_of(self, call_key: int) -> int:
-        """``trace_key``, where ``call_key`` is known."""
-        return self._trace_keys[call_key]
+        return trace_keys[self._local.key or self._process_key]
 
     def in_force(self) -> dict[str, Any]:
         """The values of all flags that this thread sees."""
-        return dict(self._local.__dict__.get("values") or self._process)
+        return dict(self._local.values or self._process)
 
     @property
     def values(self) -> dict[str, Any]:

@@ -193,10 +193,11 @@ def make_entry(
         if special:
             return tree_unflatten(out_tree, program.run_placed(buffers, [*consts, *leaves], seat))
         outs, _ = launch(buffers, queue)
-        if single is not None and ambient.applied is None:
+        noted = ambient.applied is not None
+        if single is not None and not noted:
             return Array(single, outs[0], seat)
         arrays = [Array(a, b, seat) for a, b in zip(out_avals, outs)]
-        if ambient.applied is not None:
+        if noted:
             note(program, (*constants, *leaves), arrays)
         return together(arrays)
 
@@ -211,11 +212,15 @@ def _belong_elsewhere(device: Device, leaves: Sequence[Any]) -> bool:
 
 def _buffers_at(seat: Seat, leaves: Sequence[Any]) -> list[Buffer] | None:
     """The buffers of ``leaves`` if all are arrays there, deleted ones not."""
+    buffers = []
     try:
-        buffers = [x.buffer for x in leaves if x._seat is seat]
+        for x in leaves:
+            if x._seat is not seat or x.buffer is None:
+                return None
+            buffers.append(x.buffer)
     except AttributeError:  # a NumPy array or a scalar
         return None
-    return buffers if len(buffers) == len(leaves) and all(buffers) else None
+    return buffers
 
 
 def make_mesh_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Moved | None) -> Entry:

@@ -74,6 +74,32 @@ def test_nested_jit_prints_its_program():
     assert "jit[ name=<lambda> jaxpr={ lambda ; c:f32[3]. let d:f32[3] = sin c in (d,) } ] a" in text
 
 
+def test_programs_that_are_there_twice_are_named_and_written_once():
+    g = polyax.jit(lax.sin)
+    h = polyax.jit(lambda x: g(g(x)))
+    assert str(polyax.make_jaxpr(lambda x: h(h(x)))(1.0)) == (
+        "let lambda = { lambda ; a:f32[]. let\n"
+        "    b:f32[] = jit[name=sin jaxpr=sin] a\n"
+        "    c:f32[] = jit[name=sin jaxpr=sin] b\n"
+        "  in (c,) } in\n"
+        "let sin = { lambda ; d:f32[]. let e:f32[] = sin d in (e,) } in\n"
+        "{ lambda ; f:f32[]. let\n"
+        "    g:f32[] = jit[name=<lambda> jaxpr=lambda] f\n"
+        "    h:f32[] = jit[name=<lambda> jaxpr=lambda] g\n"
+        "  in (h,) }"
+    )
+    twice = str(polyax.make_jaxpr(polyax.grad(h))(1.0))
+    assert twice.startswith("let sin = ") and "let sin1 = " in twice
+    both = _squeezed(polyax.make_jaxpr(lambda p, x: lax.cond(p, g, g, x))(True, 1.0))
+    assert "cond[branches=(jaxpr jaxpr)]" in both
+
+
+def test_results_that_nobody_reads_have_no_name():
+    closed = polyax.make_jaxpr(lambda x: (lax.sin(x), lax.cos(x))[1])(1.0)
+    assert str(closed) == "{ lambda ; a:f32[]. let _:f32[] = sin a; b:f32[] = cos a in (b,) }"
+    assert "_ = sin a" in closed.pretty_print(print_shapes=False)
+
+
 def test_checker_accepts_what_tracing_makes():
     closed = polyax.make_jaxpr(polyax.grad(lambda x: lax.reduce_sum(lax.sin(x), (0,))))(X)
     check_jaxpr(closed.jaxpr)

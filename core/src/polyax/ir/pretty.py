@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import string
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,11 +49,14 @@ class _Namer:
         self._sources, self._scopes, self._types = sources, scopes, types
         self._fresh = variable_names()
         self.used: set[Any] = set()
-        """The variables that a program reads which writes to references."""
+        """The variables that are read."""
+        self.shared: dict[int, str] = {}
+        """Names of programs that are there more than once, which are written before all else, as in JAX."""
 
     def __call__(self, v: Var) -> str:
         if v not in self._names:
-            self._names[v] = next(self._fresh)
+            taken = self.shared.values()
+            self._names[v] = next(name for name in self._fresh if name not in taken)
         return self._names[v]
 
     def typed(self, v: Var) -> str:
@@ -66,7 +70,7 @@ class _Namer:
 
     def typed_or_unused(self, v: Var) -> str:
         """``_`` for what nobody reads."""
-        return self.typed(v) if v in self.used else f"_:{v.aval.str_short(True)}"
+        return self.typed(v) if v in self.used else f"_:{v.aval.str_short(True)}" if self._types else "_"
 
     def atom(self, v: Atom) -> str:
         return literal(v) if isinstance(v, Literal) else self(v)
@@ -81,7 +85,7 @@ def literal(lit: Literal) -> str:
 
 
 def pretty_jaxpr(self: Jaxpr) -> str:
-    return _jaxpr(self, _Namer(), 0)
+    return _whole(self, _Namer())
 
 
 def _eqn_alone(self: Eqn) -> str:
@@ -102,7 +106,7 @@ def pretty_print(
     ``name_stack`` the scope alone; ``print_shapes=False`` leaves out types. What else JAX can be asked for has no other
     form here."""
     del custom_pp_eqn_rules, print_effects, use_color
-    return _jaxpr(self, _Namer(sources=source_info, types=print_shapes, scopes=name_stack), 0)
+    return _whole(self, _Namer(sources=source_info, types=print_shapes, scopes=name_stack))
 
 
 def pretty_eqn(eqn: Eqn, names: Mapping[Var, str] | None = None) -> str:
@@ -124,11 +128,55 @@ def around(jaxpr: Jaxpr, v: Var, eqn: Eqn | None, lines: int = 20) -> tuple[str,
     return name(v), equation, "\n".join(shown)
 
 
+def _whole(jaxpr: Jaxpr, name: _Namer) -> str:
+    """A program, after those that are in it more than once."""
+    shared, names = _shared(jaxpr)
+    name.shared = {id(inner): called for inner, called in zip(shared, names, strict=True)}
+    lets = [f"let {called} = {_program(inner, name, 0, 7 + len(called))} in\n" for inner, called in zip(shared, names)]
+    return "".join(lets) + _program(jaxpr, name, 0)
+
+
+def _shared(jaxpr: Jaxpr) -> tuple[list[Jaxpr], list[str]]:
+    """The programs that are in ``jaxpr`` more than once, and names for them that differ: those of their equations."""
+    found, wanted, times, seen = [jaxpr], {id(jaxpr): ""}, Counter[int](), Counter[str]()
+    for outer in found:  # which grows
+        for inner, called in _programs_in(outer):
+            times[id(inner)] += 1
+            if id(inner) not in wanted:
+                found.append(inner)
+                wanted[id(inner)] = called
+    for outer in found:
+        times.update(id(inner) for inner, _ in _programs_in(outer) if times[id(outer)] > 1)
+    shared = [inner for inner in found if times[id(inner)] > 1]
+    names: list[str] = []
+    for called in (wanted[id(inner)] for inner in shared):
+        names.append(f"{called}{seen[called] or ''}")
+        seen[called] += 1
+    return shared, names
+
+
+def _programs_in(jaxpr: Jaxpr) -> Iterator[tuple[Jaxpr, str]]:
+    """With the names of the equations that they are in."""
+    for eqn in jaxpr.eqns:
+        called = str(eqn.params.get("name") or "jaxpr").strip("<>")
+        for value in _shown(eqn).values():
+            for x in value if isinstance(value, tuple) else (value,):
+                if isinstance(x, (ClosedJaxpr, Jaxpr)):
+                    yield (x.jaxpr if isinstance(x, ClosedJaxpr) else x), called
+
+
+def _shown(eqn: Eqn) -> dict[str, Any]:
+    return eqn.primitive.pretty(**eqn.params) if eqn.primitive.pretty else eqn.params
+
+
 def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int, before: int = 0) -> str:
+    return name.shared.get(id(jaxpr)) or _program(jaxpr, name, indent, before)
+
+
+def _program(jaxpr: Jaxpr, name: _Namer, indent: int, before: int = 0) -> str:
     """A program whose lines are indented so far; ``before`` is what stands on its first line already."""
     pad = " " * indent
-    if jaxpr.effects:
-        name.used |= {v for e in jaxpr.eqns for v in e.invars} | {*jaxpr.outvars}
+    name.used |= {v for e in jaxpr.eqns for v in e.invars} | {*jaxpr.outvars}
     consts = " ".join(map(name.typed, jaxpr.constvars))
     args = "".join(f" {name.typed(v)}" for v in jaxpr.invars)
     head = f"{{ lambda {consts};{args}{'. let' if args else ' . let'}"
@@ -146,13 +194,12 @@ def _fits(text: str, indent: int) -> bool:
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
+    outs = [*map(name.typed_or_unused, eqn.outvars)]
     if eqn.primitive.text is not None:
-        outs, ins = [*map(name.typed_or_unused, eqn.outvars)], [*map(name.atom, eqn.invars)]
-        return eqn.primitive.text(outs, ins, eqn.invars[0].aval.shape, **eqn.params)
-    head = " ".join([*map(name.typed, eqn.outvars), *["="][: len(eqn.outvars)], eqn.primitive.name])
+        return eqn.primitive.text(outs, [*map(name.atom, eqn.invars)], eqn.invars[0].aval.shape, **eqn.params)
+    head = " ".join([*outs, *["="][: len(outs)], eqn.primitive.name])
     args = "".join(f" {name.atom(v)}" for v in eqn.invars)
-    params = eqn.primitive.pretty(**eqn.params) if eqn.primitive.pretty else eqn.params
-    shown = _params(params, name, indent + 2)
+    shown = _params(_shown(eqn), name, indent + 2)
     if not shown:
         return head + args
     one_line = f"{head}[{' '.join(shown)}]{args}"
@@ -182,7 +229,11 @@ def _param(value: Any, name: _Namer, indent: int, before: int = 0) -> str:
         return _jaxpr(value, name, indent, before)
     if isinstance(value, tuple) and _holds_programs(value):
         pad = " " * indent
-        return "(\n" + "".join(f"{pad}  {_param(v, name, indent + 2)}\n" for v in value) + f"{pad})"
+        parts = [_param(v, name, indent + 2) for v in value]
+        one_line = f"({' '.join(parts)})"
+        if _fits(one_line, indent + before):
+            return one_line
+        return "(\n" + "".join(f"{pad}  {part}\n" for part in parts) + f"{pad})"
     if isinstance(value, np.dtype):
         return value.name
     return str(value)

@@ -6,6 +6,7 @@ Knows the scalar table's names and their total semantics; must not know plans, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,6 +17,7 @@ from polyax_cpu.compiler import host
 from polyax_cpu.emit.ahead import Ahead
 from polyax_cpu.emit.extrema import extremum
 from polyax_cpu.emit.lanes import LaneIndex, LaneLoops, affine
+from polyax_cpu.emit.rows import totals
 from polyax_cpu.functions import table
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.emit.emitter import Emitter
@@ -355,6 +357,23 @@ class LlvmEmitter(Emitter[IrValue]):
         first = self.b.at(self.memory[source], start, kept)
         transposes.transpose(self.b, first, pitch, self.memory[target], side, kept, sizes)
         return True
+
+    def totals(self, source: int, target: int, side: int, lanes: int, combine: str, dtype: np.dtype) -> bool:
+        if dtype.kind == "b" or side & (side - 1):
+            return False
+        if lanes < side:
+            self._fill_lanes(source, side, lanes, self.const(_neutral(combine, dtype), dtype))
+        found = totals(self.b, self.memory[source], side, TYPES[dtype.name], partial(self.op, combine, dtype))
+        self.b.store_lanes(found, self.memory[target], None)
+        return True
+
+    def _fill_lanes(self, slot: int, side: int, lanes: int, value: IrValue) -> None:
+        """Gives the lanes from ``lanes`` on of each row of a square the same value."""
+        mask = self.b.numbers([n < lanes for n in range(side)], "i1")
+        with self.b.loop(self.b.const(0, "i64"), self.b.const(side, "i64")) as row:
+            place = self.b.at(self.memory[slot], row * side, value.type)
+            x = self.b.load_lanes(place, value.type, side, None, value)
+            self.b.store_lanes(self.b.select(mask, x, self.b.splat(value, side)), place, None)
 
     def barrier(self) -> None:
         """One thread owns a point of the grid."""

@@ -162,9 +162,12 @@ class LaneLoops:
         return end, carries
 
     def _rest(self, at: IrValue, stop: IrValue, carries: Sequence[IrValue], turns: _Turns) -> Sequence[IrValue]:
-        """A few turns: one vector, if need be under a mask, or, without masks, several."""
+        """A few turns: one vector, if need be under a mask, or, without masks, several. Carries keep their lanes under
+        one, so that these are put together in the same order, whatever is left."""
         while (length := int(stop.name) - int(at.name)) > 0:
             lanes = 1 << ((length - 1).bit_length() if self.masks else length.bit_length() - 1)
+            if self.masks:
+                lanes = max([lanes, *[min(c.lanes, turns.sizes[-1]) for c in carries]])
             carries = self._narrowed(carries, lanes, turns.combine)
             mask = self.b.numbers([n < length for n in range(lanes)], "i1") if lanes > length else None
             carries = self._masked(mask, at, lanes, carries, turns.turn)

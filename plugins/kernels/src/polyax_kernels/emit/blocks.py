@@ -19,6 +19,8 @@ class Blocks:
     base: Axis
     count: Axis
     lane: Axis
+    ragged: bool = False
+    """Whether blocks that lack points run the code of the others: it is compiled once, for any number of them."""
 
     def point(self) -> Expr:
         """The index of the axis that was there before."""

@@ -138,6 +138,12 @@ class Emitter(Protocol[T]):
         square it may overwrite."""
         return False
 
+    def totals(self, source: int, target: int, side: int, lanes: int, combine: str, dtype: np.dtype) -> bool:
+        """Writes to ``target[row]``, for ``row`` below ``side``, what the first ``lanes`` elements of
+        ``source[row * side:]`` combine to, if it has a better way than a fold for each row; else it does nothing, and
+        says so. ``source`` it may overwrite."""
+        return False
+
     def warp_barrier(self) -> None:
         """As ``barrier``, between stages of the first 32 threads of a group alone."""
         self.barrier()

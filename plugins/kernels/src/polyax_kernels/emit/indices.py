@@ -126,6 +126,9 @@ class Indices(Emitter[T]):
     ) -> bool:
         return self.emitter.transpose(source, start, pitch, target, side, dtype, sizes)
 
+    def totals(self, source: int, target: int, side: int, lanes: int, combine: str, dtype: np.dtype) -> bool:
+        return self.emitter.totals(source, target, side, lanes, combine, self.of(dtype))
+
     def warp_barrier(self) -> None:
         self.emitter.warp_barrier()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from polyax_kernels.emit import columns, cuts, residues, short_rows
+from polyax_kernels.emit import columns, cuts, residues, row_folds, short_rows
 from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
@@ -51,6 +51,8 @@ def _shape(kernel: Kernel, limits: Limits) -> Schedule:
         return Schedule(parallel=0, cut=_many(kernel) and cuts.suits(flat))
     if limits.lanes > 1 and short_rows.suits(flat):
         return Schedule(short_rows=True)
+    if limits.lanes > 1 and row_folds.suits(flat):
+        return Schedule(row_blocks=True)
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
         return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
     if limits.lanes > 1 and columns.suits(flat):

@@ -20,7 +20,7 @@ from polyax_kernels.ir.scalars import cost
 from polyax_kernels.ir.simplify import Simplifier
 from polyax_kernels.passes.straight import NODES, straight, turns
 
-MOST = 16
+MOST = 15
 """Elements of a row: more fill vectors of their own."""
 ROWS = 64
 """Rows that fill vectors."""

@@ -19,8 +19,10 @@ from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.indices import Indices
 from polyax_kernels.emit.lanes import block
 from polyax_kernels.emit.residues import by_residues
+from polyax_kernels.emit.row_blocks import block as block_rows
 from polyax_kernels.emit.short_rows import written_out
 from polyax_kernels.emit.tiles import tile
+from polyax_kernels.emit.totals import totals_of
 from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
 from polyax_kernels.ir.expr import BOOL, COMPARISONS, INT, Axis, Expr, consing, postorder
@@ -54,6 +56,8 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
         prepared, blocks = prepare(kernel, emitter.supports), ()
         if schedule.short_rows:
             prepared = written_out(prepared)
+        elif schedule.row_blocks:
+            prepared, blocks = block_rows(prepared)
         elif schedule.columns:
             prepared = side_by_side(prepared)
         elif schedule.lanes > 1:
@@ -93,7 +97,7 @@ class _Walker(Evaluator[T]):
             if n:
                 (self.emitter.warp_barrier if self.kernel.stages[n - 1].lockstep else self.emitter.barrier)()
             with self.sharing(True):
-                if not self.transposed(stage):
+                if not self.transposed(stage) and not self.totalled(stage):
                     nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]
                     leaf = partial(self.stores, stage.stores)
                     vector = self.independent(stage) and not copies_across(stage)
@@ -122,6 +126,11 @@ class _Walker(Evaluator[T]):
         done = all(self.transposes(store, outer, inner, sides[0][0], sizes) for store in stage.stores)
         self.close(scope)
         return done
+
+    def totalled(self, stage: Stage) -> bool:
+        """Writes a stage that puts lanes of rows together, if the emitter has a way of its own."""
+        found = totals_of(stage)
+        return bool(found) and all(self.emitter.totals(*x) for x in found)
 
     def transposes(self, store: Store, outer: Axis, inner: Axis, side: int, sizes: tuple[T, T] | None) -> bool:
         at = store.value.args[0]
@@ -171,6 +180,9 @@ class _Walker(Evaluator[T]):
         words += ["near"] * near + ["unroll"] * unrolled
         hint = " ".join(words)
         start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
+        if axis in self.blocks and self.blocks[axis].ragged:
+            self.loop_over_ragged_blocks(self.blocks[axis], start, stop, body, hint)
+            return
         if axis in self.blocks:
             length = axis.extent if bounds is None and isinstance(axis.extent, int) else None
             self.loop_over_blocks(self.blocks[axis], start, stop, length, body, hint)
@@ -210,16 +222,29 @@ class _Walker(Evaluator[T]):
             self.sides[blocks.lane] = blocks.lanes, full
             body(emitter.op("add", INT, start, emitter.op("mul", INT, n, lanes)))
 
-        if length is None:
+        if length is not None:
+            full, rest, more = (emitter.const(n, INT) for n in (*divmod(length, blocks.lanes), 1))
+        else:
             span = emitter.op("sub", INT, stop, start)
             full = emitter.op("div", INT, span, lanes)
             rest = emitter.op("sub", INT, span, emitter.op("mul", INT, full, lanes))
             more = emitter.cast(emitter.op("ne", INT, rest, zero), BOOL, INT)
-        else:
-            full, rest, more = (emitter.const(n, INT) for n in (*divmod(length, blocks.lanes), 1))
         emitter.loop(zero, full, lambda n: run(n, lanes, True), hint=hint)
         if length is None or length % blocks.lanes:
             emitter.loop(zero, more, lambda _: run(full, rest, False), hint=hint)
+
+    def loop_over_ragged_blocks(self, blocks: Blocks, start: T, stop: T, body: Callable[[T], None], hint: str) -> None:
+        """One code for all blocks, the last of which may have fewer points."""
+        op, lanes = self.emitter.op, self.emitter.const(blocks.lanes, INT)
+        most = self.emitter.const(blocks.lanes - 1, INT)
+
+        def run(n: T) -> None:
+            base = op("add", INT, start, op("mul", INT, n, lanes))
+            self.indices[blocks.count] = op("min", INT, op("sub", INT, stop, base), lanes)
+            body(base)
+
+        count = op("div", INT, op("add", INT, op("sub", INT, stop, start), most), lanes)
+        self.emitter.loop(self.emitter.const(0, INT), count, run, hint=hint.replace("parallel", ""))
 
     def stores(self, stores: Sequence[Store]) -> None:
         """All values are computed before the first is stored."""

@@ -84,6 +84,8 @@ class Schedule:
     """Whether an axis is cut where conditions on its index change, so that none is asked at each point."""
     short_rows: bool = False
     """Whether rows of a few elements are written out, so that many are computed side by side."""
+    row_blocks: bool = False
+    """Whether rows of a few vectors are reduced several together."""
     grain: int = 1
     """Points of the first grid axis that a thread computes together."""
     index_dtype: np.dtype = INT

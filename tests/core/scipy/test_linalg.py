@@ -42,7 +42,7 @@ ROWS = {
     "cholesky, lower": row("cholesky", S, params={"lower": True}),
     "solve": row("solve", A, B, wrt=(0, 1)),
     "solve, vector": row("solve", A, V, wrt=(0, 1)),
-    "solve, symmetric": row("solve", np.triu(S), V, params={"assume_a": "sym"}),
+    "solve, symmetric": row("solve", S, V, params={"assume_a": "sym"}),
     "solve, positive": row("solve", np.tril(S), V, params={"assume_a": "pos", "lower": True}),
     **{
         f"solve_triangular {trans} lower={lower}": row(
@@ -79,8 +79,8 @@ ROWS = {
     "inv": row("inv", A, wrt=(0,)),
     "det": row("det", A, wrt=(0,)),
     "svd": row("svd", WIDE, params={"compute_uv": False}, wrt=(0,)),
-    "eigh": row("eigh", np.tril(S), params={"eigvals_only": True}),
-    "eigh, upper complex": row("eigh", np.triu(Z), params={"eigvals_only": True, "lower": False}),
+    "eigh": row("eigh", S, params={"eigvals_only": True}),
+    "eigh, upper complex": row("eigh", Z + Z.conj().T, params={"eigvals_only": True, "lower": False}),
     "eigh_tridiagonal": row("eigh_tridiagonal", V, V[:3], params={"eigvals_only": True}, wrt=(0, 1)),
     "eigh_tridiagonal, some": row(
         "eigh_tridiagonal", V, V[:3], params={"eigvals_only": True, "select": "i", "select_range": (1, 2)}
@@ -576,3 +576,60 @@ def test_polar_factors_of_narrow_matrices(dtype):
     u, h = linalg.polar(jnp.asarray(A, dtype))
     assert u.dtype == h.dtype == dtype
     np.testing.assert_allclose((u @ h).astype("float32"), A, atol=0.05)
+
+
+def test_of_matrices_that_are_not_symmetric_the_symmetric_part_has_eigenvalues():
+    expected = np.linalg.eigvalsh((A + A.T) / 2)
+    for lower in (False, True):
+        np.testing.assert_allclose(linalg.eigh(A, lower=lower, eigvals_only=True), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("assume_a", ["sym", "her", "pos"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_derivatives_by_symmetric_matrices_are_of_both_triangles(assume_a, lower):
+    matrix = jnp.asarray(S)
+
+    def total(a, **how):
+        return jnp.sum(linalg.solve(a, jnp.asarray(V), **how))
+
+    found = polyax.grad(partial(total, assume_a=assume_a, lower=lower))(matrix)
+    np.testing.assert_allclose(found, polyax.grad(total)(matrix), rtol=2e-4, atol=1e-6)
+
+
+def test_a_stack_of_vectors_meets_one_factor():
+    right = RNG.uniform(-1, 1, (3, 4)).astype("float32")
+    with pytest.warns(FutureWarning, match="taken for a matrix"):
+        found = linalg.lu_solve(linalg.lu_factor(A[None]), right)
+    np.testing.assert_allclose(found, np.linalg.solve(A, right.T).T, rtol=1e-4, atol=1e-6)
+
+
+def test_matrices_on_the_right_of_stacks():
+    right = RNG.uniform(-1, 1, (4, 4)).astype("float32")
+    np.testing.assert_allclose(linalg.solve(STACK, right), np.linalg.solve(STACK, right), rtol=1e-3, atol=1e-5)
+
+
+def test_exponentials_overflow_before_they_are_refused():
+    assert jnp.all(jnp.isinf(linalg.expm(jnp.full((3, 3), 1e5))))
+    assert jnp.all(jnp.isnan(linalg.expm(jnp.full((3, 3), 1e6))))
+
+
+def test_the_lower_triangle_of_a_symmetric_product_counts_for_both():
+    c = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    found = lax.linalg.symmetric_product(jnp.eye(2), c, beta=1.0, symmetrize_output=True)
+    assert found.tolist() == [[2, 3], [3, 5]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "shape", "text"),
+    [("right", (2, 3), "c @ Q operation: a has shape (4, 2) so Q has 4 rows, but c has 3 columns (expected 4)."),
+     ("left", (3, 2), "Q @ c operation: a has shape (4, 2) so Q has 2 columns, but c has 3 rows (expected 2).")],
+)  # fmt: skip
+def test_factors_that_do_not_fit_are_refused(mode, shape, text):
+    with pytest.raises(ValueError) as caught:
+        linalg.qr_multiply(B, np.ones(shape), mode)
+    assert text in str(caught.value)
+
+
+def test_diagonals_have_one_dtype():
+    with pytest.raises(TypeError, match="must have same dtype, got float32 and float16"):
+        linalg.eigh_tridiagonal(jnp.ones(3), jnp.ones(2, "float16"))

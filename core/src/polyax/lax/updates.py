@@ -142,9 +142,12 @@ def symmetric_product(
     """``alpha a a^T + beta c``, for a symmetric ``c``.
 
     Args:
-      symmetrize_output: without effect, as both triangles are computed.
+      symmetrize_output: whether the result's lower triangle counts for both.
     """
-    return symmetric_product_p.bind1(a_matrix, c_matrix, alpha=float(alpha), beta=float(beta))
+    product = symmetric_product_p.bind1(a_matrix, c_matrix, alpha=float(alpha), beta=float(beta))
+    if not symmetrize_output:
+        return product
+    return jnp.tril(product) + jnp.swapaxes(jnp.tril(product, -1), -1, -2)
 
 
 @def_rule(symmetric_product_p, "abstract_eval")

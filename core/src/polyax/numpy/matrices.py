@@ -166,7 +166,14 @@ def solve(a: Any, b: Any) -> Any:
       ValueError: the shapes don't fit.
     """
     a, b = inexact("jnp.linalg.solve", a, b)
+    if a.ndim < 2:
+        raise ValueError(f"left hand array must be at least two dimensional; got {a.shape=}")
     a = square_matrix("solve", a)
+    if b.ndim > 1 and a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1] != b.shape[-2]:
+        raise ValueError(
+            f"Invalid shapes for solve: {a.shape}, {b.shape}. b must be one vector, or matrices: "
+            "solve(a, b[..., None]).squeeze(-1)."
+        )
     if b.ndim == 0 or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
         raise ValueError(f"solve: the shapes of a and b don't fit: {a.shape} and {b.shape}")
     right = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
@@ -337,12 +344,15 @@ def matrix_power(a: Any, n: int) -> Any:
     Raises:
       TypeError: ``n`` is no integer, or the matrices aren't square.
     """
-    n = operator.index(n)
+    try:
+        n = operator.index(n)
+    except TypeError as e:
+        raise TypeError(f"exponent must be an integer, got {n}") from e
     a = as_array(a)
     if a.ndim < 2:
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     if a.shape[-2] != a.shape[-1]:
-        raise TypeError(f"Last 2 dimensions of the array must be square, got shape {a.shape}")
+        raise TypeError("Last 2 dimensions of the array must be square")
     if n == 0:
         return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     base, n = (inv(a), -n) if n < 0 else (a, n)
@@ -451,8 +461,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     first, last = a.shape[:ind], a.shape[ind:]
     if math.prod(first) != math.prod(last):
         raise ValueError(
-            "tensorinv is only possible when the product of the first `ind` dimensions equals that of the rest; got "
-            f"shape={a.shape} ind={ind}"
+            "tensorinv is only possible when the product of the first `ind` dimensions equals that of the remaining "
+            f"dimensions. got arr.shape={a.shape} with ind={ind}."
         )
     return lax.reshape(inv(lax.reshape(a, (math.prod(first), math.prod(last)))), (*last, *first))
 
@@ -468,6 +478,11 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
         raise ValueError(
             "After moving axes to end, leading shape of a must match shape of b. "
             f"got a.shape={a.shape}, b.shape={b.shape}"
+        )
+    if math.prod(rest) != b.size:
+        raise ValueError(
+            "Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); got "
+            f"a.shape={a.shape}, b.ndim={b.ndim}."
         )
     return lax.reshape(solve(lax.reshape(a, (b.size, math.prod(rest))), lax.reshape(b, (b.size,))), rest)
 
@@ -567,4 +582,6 @@ def cond(x: Any, p: Any = None) -> Any:
             lax.index_in_dim(s, -1, s.ndim - 1, keepdims=False),
         )
         return lax.div(last, first) if p == -2 else lax.div(first, last)
+    if x.shape[-2] != x.shape[-1]:
+        raise ValueError(f"jnp.linalg.cond: for p={p}, array must be square; got arr.shape={x.shape}")
     return lax.mul(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))

@@ -129,9 +129,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     a, b = of_one_dtype("jnp.vecdot", x1, x2)
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
-        raise ValueError(
-            f"vecdot requires input arrays to have matching size along axis {axis}; got {a.shape} and {b.shape}"
-        )
+        raise ValueError(f"axes must match; got shapes {a.shape} and {b.shape} with axis={axis}")
     a = conjugate(a) if dtypes.is_complex(a.dtype) else a
     row, column = lax.expand_dims(a, (a.ndim - 1,)), lax.expand_dims(b, (b.ndim,))
     product = matmul(row, column, precision=precision, preferred_element_type=preferred_element_type)

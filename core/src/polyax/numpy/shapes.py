@@ -176,7 +176,7 @@ def matrix_transpose(x: Any, /) -> Any:
     """
     x = ensure_array("matrix_transpose", x)
     if x.ndim < 2:
-        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.ndim}")
+        raise ValueError(f"matrix_transpose requires at least 2 dimensions; got ndim={x.ndim}")
     return swapaxes(x, -1, -2)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyax import numpy as jnp
-from polyax.ir import dtypes
+from polyax.control.solving import custom_linear_solve
 from polyax.lax import lenient as lax
 from polyax.lax import linalg as primitives
 from polyax.numpy.promotion import inexact
@@ -41,7 +41,7 @@ def _system(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     """Matrices and right sides of one dtype, which fit, and whether these were one vector each."""
     a, b = inexact_arrays(name, a, b)
     a = _square(name, a)
-    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1])
     if b.ndim == 0 or b.shape[-1 if vector else -2] != a.shape[-1]:
         raise ValueError(f"{name}: the shapes of the matrix and of b don't fit: {a.shape} and {b.shape}")
     if vector and b.ndim > 1:
@@ -151,8 +151,8 @@ def solve(
     """``x`` with ``a x = b``.
 
     Args:
-      lower: which triangle of ``a`` is read where it is assumed to be symmetric.
-      assume_a: 'gen', 'sym', 'her' or 'pos' (positive definite).
+      lower: which triangle of ``a`` is read where it is assumed to be positive definite.
+      assume_a: 'gen', 'sym', 'her' (all one here) or 'pos' (positive definite).
 
     Raises:
       ValueError: another ``assume_a``, or shapes that don't fit.
@@ -164,22 +164,13 @@ def solve(
     kinds = ["gen", "sym", "her", "pos"]
     if assume_a not in kinds:
         raise ValueError(f"Expected assume_a to be one of {kinds}; got {assume_a!r}")
-    a, b = inexact("jnp.linalg.solve", a, b)
-    if assume_a != "pos" and a.ndim > 2 and b.ndim == a.ndim - 1 and b.ndim > 1:
-        raise ValueError(
-            f"Invalid shapes for solve: {a.shape}, {b.shape}. b must be a vector or matrices: b[..., None]"
-        )
-    a, b, vector = _system("solve", a, b)
-    if assume_a != "gen":
-        a = _from_triangle(a, lower, hermitian=assume_a != "sym")
-    if assume_a == "pos":
-        return _unwrapped(cho_solve(cho_factor(a, lower=True), b), vector)
-    return _unwrapped(jnp.linalg.solve(a, b), vector)
-
-
-def _from_triangle(a: Any, lower: bool, hermitian: bool) -> Any:
-    kept, other = (jnp.tril(a), jnp.tril(a, -1)) if lower else (jnp.triu(a), jnp.triu(a, 1))
-    return kept + (adjoint(other) if hermitian else jnp.swapaxes(other, -1, -2))
+    if assume_a != "pos":
+        return jnp.linalg.solve(a, b)
+    a, b, vector = _system("solve", *inexact("jnp.linalg.solve", a, b))
+    factors = cho_factor(lax.stop_gradient(a), lower=lower)
+    # Derivatives solve with the same factor, and are of all of a, not of one triangle.
+    x = custom_linear_solve(lambda x: a @ x, b, lambda _, b: cho_solve(factors, b), symmetric=True)
+    return _unwrapped(x, vector)
 
 
 def solve_triangular(
@@ -258,7 +249,8 @@ def eigh(
     """Eigenvalues in increasing order and eigenvectors (columns) of Hermitian matrices, or the eigenvalues alone.
 
     Args:
-      lower: which triangle is read.
+      a: matrices, of which the Hermitian part ``(a + a^H) / 2`` counts.
+      lower: which triangle of it is read.
 
     Raises:
       NotImplementedError: a generalised problem (``b``, ``type``), or a range (``eigvals``) is asked for.
@@ -269,16 +261,8 @@ def eigh(
         raise NotImplementedError("Only the type=1 case of eigh is implemented.")
     if eigvals is not None:
         raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
-    a = _from_triangle(_square("eigh", a), lower, hermitian=True)
-    a = _with_real_diagonal(a)
-    vectors, values = primitives.eigh(a, lower=lower, symmetrize_input=False)
+    vectors, values = primitives.eigh(_square("eigh", a), lower=lower)
     return values if eigvals_only else (values, vectors)
-
-
-def _with_real_diagonal(a: Any) -> Any:
-    if not dtypes.is_complex(a.dtype):
-        return a
-    return jnp.where(jnp.eye(a.shape[-1], dtype=bool), jnp.real(a).astype(a.dtype), a)
 
 
 _MODES = ("full", "economic", "r")
@@ -327,6 +311,18 @@ def qr_multiply(
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
     a, c = inexact_arrays("qr_multiply", a, c)
+    _check_factor(a.shape, c.shape, mode)
     q, *rest = primitives.qr(a, pivoting=pivoting, full_matrices=False)
     q = jnp.conj(q) if conjugate else q
     return (q @ c if mode == "left" else c @ q, *rest)
+
+
+def _check_factor(a: tuple[int, ...], c: tuple[int, ...], mode: str) -> None:
+    left = mode == "left"
+    has, wanted = (c[-2:][0], min(a[-2:])) if left else (c[-1], a[-2])
+    if has != wanted:
+        product, of_q, of_c = ("Q @ c", "columns", "rows") if left else ("c @ Q", "rows", "columns")
+        raise ValueError(
+            f"Array shapes are not compatible for {product} operation: a has shape {a} so Q has {wanted} {of_q}, "
+            f"but c has {has} {of_c} (expected {wanted})."
+        )

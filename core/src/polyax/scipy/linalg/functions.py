@@ -50,8 +50,9 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     needed = jnp.ceil(jnp.log2(jnp.maximum(norm, reach) / reach))
     needed = jnp.where(norm > reach, needed, 0.0)[..., None, None]
     result = _pade(a * jnp.exp2(-needed).astype(a.dtype), degree, upper_triangular)
-    result = fori_loop(0, max_squarings, lambda i, r: jnp.where(i < needed, r @ r, r), result)
-    return jnp.where(needed > max_squarings, jnp.nan, result)
+    result = fori_loop(0, max_squarings + 1, lambda i, r: jnp.where(i < needed, r @ r, r), result)
+    # A norm of up to twice the reach counts as within it: the limit is JAX's, while one squaring more is more precise.
+    return jnp.where(needed > max_squarings + 1, jnp.nan, result)
 
 
 def _pade(a: Any, degree: int, upper_triangular: bool) -> Any:

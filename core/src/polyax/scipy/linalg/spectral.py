@@ -168,6 +168,9 @@ def eigh_tridiagonal(
         raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
     if select == "v":
         raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
+    d, e = jnp.asarray(d), jnp.asarray(e)
+    if d.dtype != e.dtype:
+        raise TypeError(f"diagonal and off-diagonal values must have same dtype, got {d.dtype} and {e.dtype}")
     d, e = inexact_arrays("eigh_tridiagonal", d, e)
     if d.ndim != 1 or e.shape != (d.shape[0] - 1,):
         raise TypeError(f"eigh_tridiagonal needs n numbers and n - 1 of them, got shapes {d.shape} and {e.shape}")

@@ -247,6 +247,7 @@ def test_loops_are_compiled_beside_the_thread_that_writes_them(threads: int, mon
     asking = threading.current_thread()
     with config.override(num_threads=threads):
         lowered = polyax.jit(two).lower(SMALL)
+        monkeypatch.setattr(machine_code, "kept", lambda key: None)
         monkeypatch.setattr(machine_code, "object_code", object_code)
         lowered.compile()
     assert met == [threads == 1] * 2
@@ -259,3 +260,19 @@ def test_an_error_of_the_compiler_reaches_the_caller(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(machine_code, "object_code", object_code)
     with pytest.raises(RuntimeError, match="no registers left"):
         polyax.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2.5 + i, x))(SMALL)
+
+
+def test_kernels_of_loops_are_not_written_again_where_the_code_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, written = dict[str, bytes](), list[Any]()
+    monkeypatch.setattr(machine_code, "kept", kept.get)
+    monkeypatch.setattr(machine_code, "keep", kept.__setitem__)
+    real = loops.emit_kernel
+    monkeypatch.setattr(loops, "emit_kernel", lambda *args: [written.append(args), real(*args)])
+    run = lambda scale: lambda x: lax.fori_loop(0, 5, lambda i, c: jnp.sin(c) * scale + c.sum(), x)
+    first, again, other = (polyax.jit(run(scale))(SMALL) for scale in (2.5, 2.5, 2.0))
+    count = len(written)
+    assert count and len([key for key in kept if key.startswith("control ")]) == 2
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    polyax.jit(run(2.0))(SMALL)
+    assert len(written) == count

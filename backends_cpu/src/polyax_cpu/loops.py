@@ -63,18 +63,23 @@ def native_control(
 
     ``can_fail``: whether it may, as a long loop does that ends because of Ctrl-C. ``started`` is told to compile it.
     """
-    writer = _ControlWriter(native, can_fail, long=_steps(step) > LONG)
+    long = _steps(step) > LONG
     try:
-        writer.whole(step)
+        outline = _ControlWriter(native, can_fail, long, outlines=True).whole(step)
     except _NeedsPython:
         return None
-    text, level = writer.module.text(), 0 if writer.long else 2
-    code = started(lambda: machine_code.object_code(text, level, writer.work <= STRAIGHT_WORK))
-    return lambda: _loaded(code(), writer, text)
+    key = f"control {outline.module.text()}"
+    found = machine_code.kept(key)
+    if found is not None:
+        return lambda: _loaded(found, outline)
+    writer = _ControlWriter(native, can_fail, long).whole(step)
+    text, level = writer.module.text(), 0 if long else 2
+    code = started(lambda: machine_code.object_code(text, level, writer.work <= STRAIGHT_WORK, key))
+    return lambda: _loaded(code(), writer)
 
 
-def _loaded(code: bytes, writer: _ControlWriter, text: str) -> Described:
-    imports = {**pool.symbols_for(text.encode()), **writer.imports}
+def _loaded(code: bytes, writer: _ControlWriter) -> Described:
+    imports = {**pool.symbols_for(code), **writer.imports}
     loaded = compiler.LoadedCode(code, ["control"], imports)
     return NativeStep(loaded.address("control"), None, 0, 1, 1, 0, ON_BASES, None, writer.fails), (loaded, writer.keep)
 
@@ -102,9 +107,13 @@ class _NeedsPython(Exception):
 
 
 class _ControlWriter:
-    """Writes the function of a loop or a branch, with those in it."""
+    """Writes the function of a loop or a branch, with those in it.
 
-    def __init__(self, native: Native, can_fail: bool, long: bool) -> None:
+    ``outlines``: of the kernels that it holds no more than their keys, which tell one function from another.
+    """
+
+    def __init__(self, native: Native, can_fail: bool, long: bool, outlines: bool = False) -> None:
+        self.outlines = outlines
         self.native = native
         self.can_fail = can_fail
         self.long = long
@@ -123,7 +132,7 @@ class _ControlWriter:
         """Room for the addresses of so many operands."""
         self._numbers = itertools.count()
 
-    def whole(self, step: ControlStep) -> None:
+    def whole(self, step: ControlStep) -> _ControlWriter:
         b = self.b
         used = sorted({ref.base for ref in _around(step)})
         b.store(b.const(0, "i64"), self.due)
@@ -132,6 +141,7 @@ class _ControlWriter:
             bases[n] = b.load(b.at(b.args[0], n, "ptr"), "ptr")
         self.control(step, Frame(b, bases))
         b.ret(b.const(0, "i64"))
+        return self
 
     # --- steps ---
 
@@ -179,6 +189,9 @@ class _ControlWriter:
 
     def kernel(self, step: KernelStep, frame: Frame) -> None:
         pointers = [frame.at(ref) for ref in step.operands]
+        if self.outlines:
+            self.b.line(f"; {structural_key(step.kernel)} {rows(step)} {' '.join(map(str, pointers))}")
+            return
         emitter = LlvmEmitter(self.b, step.kernel, pointers, self.b.pointer("null"), unrolls=True)
         begin, end = (self.b.const(n, "i64") for n in (0, rows(step)))
         emit_kernel(step.kernel, choose(step.kernel), emitter, begin, end)

@@ -60,9 +60,9 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     return found
 
 
-def object_code(text: str, level: int = 2, straight: bool = True) -> bytes:
-    """A module's text, compiled."""
-    return cached(f"{level} {straight} {text}", lambda: compiler.compile(text, level, straight))
+def object_code(text: str, level: int = 2, straight: bool = True, key: str = "") -> bytes:
+    """A module's text, compiled; kept under ``key`` if there is one, which tells it from all others."""
+    return cached(key or f"{level} {straight} {text}", lambda: compiler.compile(text, level, straight))
 
 
 def library(

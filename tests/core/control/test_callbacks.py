@@ -88,6 +88,22 @@ def test_under_transformations_the_original_values_are_seen_once(log):
     assert sorted(log.take()) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_mapped_branches_all_show_their_values(ordered):
+    def show(x):
+        polyax.debug.callback(lambda v: seen.append(v.item()), x, ordered=ordered)
+        return x * 2
+
+    seen = []
+    f = polyax.vmap(lambda p, x: lax.cond(p, show, lambda x: x, x))
+    for g in (f, polyax.jit(f)):
+        assert g(np.array([True, False]), np.float32([3, 4])).tolist() == [6.0, 4.0]
+    polyax.effects_barrier()
+    assert sorted(seen) == [3.0, 3.0, 4.0, 4.0]
+    with pytest.raises(NotImplementedError, match=r"runs all branches, and these have effects: \{IO\}"):
+        polyax.vmap(lambda p: lax.cond(p, lambda: io_callback(double, SCALAR, 1.0), lambda: 1.0))(np.array([True]))
+
+
 def test_no_derivatives():
     with pytest.raises(ValueError, match="Pure callbacks do not support JVP"):
         polyax.grad(lambda x: pure(x))(jnp.float32(1))

@@ -17,6 +17,9 @@ class Effect:
     of_values: ClassVar[bool] = False
     """Whether it says something of values, and does nothing: then branches that aren't taken may have it."""
 
+    of_debugging: ClassVar[bool] = False
+    """Whether it only shows values: then ``vmap`` of ``cond`` may have it of branches that an example doesn't take."""
+
     def __repr__(self) -> str:
         return self.name or type(self).__name__
 
@@ -28,12 +31,16 @@ NO_EFFECTS: Effects = frozenset()
 class DebugEffect(Effect):
     """A print or another callback for looking into programs."""
 
+    of_debugging = True
+
     def __init__(self) -> None:
         super().__init__("Debug")
 
 
 class OrderedDebugEffect(Effect):
     """Such an effect, in the order of the program."""
+
+    of_debugging = True
 
     def __init__(self) -> None:
         super().__init__("OrderedDebug", ordered=True)

@@ -161,7 +161,7 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, b
 
 def _batch_index(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], branches: Branches) -> Any:
     """Each example has a branch of its own: all are computed, and one result is selected."""
-    if effects := [e for e in join_effects(b.effects for b in branches) if not e.of_values]:
+    if effects := [e for e in join_effects(b.effects for b in branches) if not (e.of_values or e.of_debugging)]:
         raise NotImplementedError(
             f"vmap of cond with a batched predicate runs all branches, and these have effects: {set(effects)}"
         )

@@ -95,3 +95,12 @@ def test_prefixes_of_any_length_along_any_axis(size: int) -> None:
     np.testing.assert_allclose(lax.associative_scan(jnp.add, x, axis=1), np.cumsum(x, 1), rtol=1e-4, atol=1e-5)
     want = np.cumsum(x[:, ::-1], 1)[:, ::-1]
     np.testing.assert_allclose(lax.associative_scan(jnp.add, x, reverse=True, axis=-2), want, rtol=1e-4, atol=1e-5)
+
+
+def test_conditions_of_while_loops_are_traced_first() -> None:
+    traced = []
+    test = lambda c: traced.append("test") or c < 3
+    body = lambda c: traced.append("body") or c + np.float32(1)
+    assert lax.while_loop(test, body, np.float32(0)).item() == 3.0
+    assert traced == ["test", "body"]
+    assert lax.while_loop(test, body, 0.0).dtype == np.float32, "the body settles the type of the carry"

@@ -301,6 +301,18 @@ def test_mapped_functions_have_one_error():
         polyax.vmap(positive)(jnp.array([1.0, -1]))
 
 
+def test_checks_of_conditions_come_before_those_of_bodies():
+    def goes_on(n):
+        checkify.check(n < 3, "condition")
+        return n < 6
+
+    def turn(n):
+        checkify.check(n < 4, "body {n}", n=n)
+        return n + 1
+
+    assert told(lambda n: lax.while_loop(goes_on, turn, n), 0, errors=checkify.user_checks).startswith("condition")
+
+
 def test_mapped_while_loops():
     def to(n):
         return lax.while_loop(lambda c: c < n, lambda c: c + 1, 0)

@@ -62,11 +62,13 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
             return _while_in_python(cond_fun, body_fun, init_val)
         except ConcretizationTypeError:  # it depends on a tracer that a function closes over
             pass
+    test, test_tree = traced(cond_fun, (init_val,), what="while_cond")  # its checks come first
     sides = lambda: carries("while_loop body function", first_parameter(body_fun))
     body, _, init = settled(
         lambda val: traced(body_fun, (val,), what="while_body"), leaves, tree, lambda out, _: out, sides
     )
-    test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),), what="while_cond")
+    if test.in_avals != body.in_avals:  # the body has settled the types of carries
+        test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),), what="while_cond")
     _check_test(test, test_tree)
     return tree_unflatten(tree, _bind_while(test, body, init))
 

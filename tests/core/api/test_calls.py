@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 from functools import partial
 from typing import Any
@@ -316,6 +318,9 @@ def test_structs_like_arrays() -> None:
         polyax.ShapeDtypeStruct((2,), "float32", sharding="x")
     with pytest.raises(NotImplementedError, match="references aren't supported"):
         like(polyax.new_ref(1.0))
+    with pytest.raises(RuntimeError, match=r"Cannot reassign attributes \(shape\) of immutable ShapeDtypeStruct"):
+        like(placed).shape = (3,)
+    assert pickle.loads(pickle.dumps(like(np.ones(2)))) == copy.deepcopy(like(np.ones(2)))
 
 
 def test_programs_show_their_variables() -> None:

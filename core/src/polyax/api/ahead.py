@@ -58,6 +58,11 @@ class ShapeDtypeStruct:
         self.weak_type = weak_type
         self.is_ref = is_ref
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, name):  # it may be a key in a dictionary
+            raise RuntimeError(f"Cannot reassign attributes ({name}) of immutable ShapeDtypeStruct objects")
+        super().__setattr__(name, value)
+
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """That of ``x``, an array or what has a shape and a dtype; with its sharding, if it was put somewhere.

@@ -108,6 +108,14 @@ def test_device_put_of_a_pytree(reference: object) -> None:
     assert isinstance(back["b"][1], np.ndarray) and back["c"] is None
 
 
+def test_device_get_of_what_only_converts() -> None:
+    class Converts:
+        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+            return np.ones(2)
+
+    assert [x.tolist() for x in d.device_get([Converts()])] == [[1.0, 1.0]]
+
+
 def test_device_put_copies(reference: object) -> None:
     host = np.zeros(3, np.float32)
     x = device_put(host, reference)

@@ -131,8 +131,9 @@ def device_get(x: Any) -> Any:
 
 def _on_host(x: Any) -> Any:
     """NumPy has no type for keys: they stay what they are."""
-    stays = isinstance(x, Tracer) or not hasattr(x, "__array__") or dtypes.is_extended(x.dtype)
-    return x if stays else np.asarray(x)
+    if isinstance(x, Tracer) or not hasattr(x, "__array__") or (hasattr(x, "dtype") and dtypes.is_extended(x.dtype)):
+        return x
+    return np.asarray(x)
 
 
 def block_until_ready(x: Any) -> Any:

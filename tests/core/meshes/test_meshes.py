@@ -214,3 +214,11 @@ def test_make_mesh_wants_enough_devices() -> None:
     )
     with pytest.raises(ValueError, match=told):
         polyax.make_mesh((1,), ("x",), (AxisType.Auto,) * 2)
+
+
+def test_an_empty_mesh_in_force_is_none() -> None:
+    empty = Mesh(np.empty((), object), ())
+    assert repr(empty) == "Mesh(axis_sizes=(), axis_names=())"
+    with polyax.set_mesh(Mesh(polyax.devices()[:1], ("x",))), polyax.set_mesh(empty):
+        assert get_mesh().empty
+        assert polyax.jit(lambda x: x * 2)(3.0).item() == 6.0

@@ -17,7 +17,7 @@ NO_DEVICES = Mesh(np.empty((), object), ())
 
 
 class set_mesh:
-    """Makes ``mesh`` the one in force: inside a ``with`` block, or from now on.
+    """Makes ``mesh`` the one in force: inside a ``with`` block, or from now on. None or an empty one: there is none.
 
     >>> from polyax.sharding import AxisType, Mesh, get_mesh
     >>> import polyax
@@ -35,7 +35,8 @@ class set_mesh:
         if ambient.trace is not None:
             raise ValueError("`set_mesh` can only be used outside of `polyax.jit`.")
         self.mesh = mesh
-        self._before = config.override_until_restored(mesh=mesh, abstract_mesh=mesh and mesh.abstract_mesh)
+        some = None if mesh is None or mesh.empty else mesh
+        self._before = config.override_until_restored(mesh=some, abstract_mesh=some and some.abstract_mesh)
 
     def __enter__(self) -> Mesh | None:
         return self.mesh

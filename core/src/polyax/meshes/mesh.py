@@ -99,7 +99,8 @@ class Mesh(MeshAxes):
         return self._hash
 
     def __repr__(self) -> str:
-        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, axis_types={self.axis_types})"
+        types = f", axis_types={self.axis_types}" if self.axis_names else ""
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
 
     def __str__(self) -> str:
         return f"Mesh({self._axes_text()}, axis_types={self.axis_types})" if self.axis_names else "Mesh()"

@@ -12,7 +12,7 @@ from support.sources import ROOT, Module, all_modules, functions, imports, modul
 
 ROOMS = {
     "polyax": (
-        *("ir", "meshes", "trace", "ops", "transforms"),
+        *("monitoring", "ir", "meshes", "trace", "ops", "transforms"),
         *("control.inner", "control.flow", "control.calls", "control.folds", "control", "control.refs", "partition"),
         *("runtime.contract", "reference", "engines", "runtime.debugging", "runtime.plugins"),
         *("runtime.arrays", "runtime.running", "runtime.telling"),

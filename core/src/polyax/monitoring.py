@@ -1,6 +1,7 @@
 """``polyax.monitoring``: events that libraries and programs record, and listeners that hear them.
 
-Listeners are called in the order in which they were added, in the thread that records. polyax records no events itself.
+Listeners are called in the order in which they were added, in the thread that records. polyax itself tells how long it
+took to record a function's program (``TRACED``) and to build an executable (``COMPILED``), each with its ``fun_name``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ __all__ = [
     "register_scalar_listener", "unregister_event_duration_listener", "unregister_event_listener",
     "unregister_event_time_span_listener", "unregister_scalar_listener",
 ]  # fmt: skip
+
+TRACED = "/jax/core/compile/jaxpr_trace_duration"
+COMPILED = "/jax/core/compile/backend_compile_duration"
+"""Durations under JAX's names: tools that count recompilations listen for them."""
 
 Listener = Callable[..., None]
 _events: list[Listener] = []
@@ -57,7 +62,20 @@ def register_event_listener(callback: Listener) -> None:
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
-    """Calls ``callback(event, duration, **kwargs)`` at each duration."""
+    """Calls ``callback(event, duration, **kwargs)`` at each duration.
+
+    >>> from polyax import jit
+    >>> heard = []
+    >>> listener = lambda event, seconds, fun_name: heard.append((event, fun_name))
+    >>> register_event_duration_secs_listener(listener)
+    >>> def double(x):
+    ...     return x * 2
+    >>> jit(double)(3).item()
+    6
+    >>> unregister_event_duration_listener(listener)
+    >>> (TRACED, "double") in heard
+    True
+    """
     _durations.append(callback)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, TypeVar
 
+from polyax import monitoring
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.trace import misses
@@ -61,7 +63,10 @@ class Traces:
                 where = SourceOf(call.signature.fun, list)
                 raise RuntimeError(f"re-tracing function {where} for `jit`, but 'no_tracing' is set")
             misses.note(call.signature.fun, self._known, key, call.names)
+            begin = time.perf_counter()
             found = record(call, key.avals)
+            took = time.perf_counter() - begin
+            monitoring.record_event_duration_secs(monitoring.TRACED, took, fun_name=call.signature.name)
             if not any(isinstance(c, Tracer) for c in found.closed.consts):
                 return keep(self._known, key, found)
         return found

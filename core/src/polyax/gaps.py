@@ -139,6 +139,4 @@ GAPS = {
     ),
     **_several("experimental.multihost_utils", "ProcessFailureError live_devices", _LIVENESS),
     **_several("experimental.multihost_utils", "P lru_cache", _BY_CHANCE),
-    "interpreters.batching.register_vmappable": "only arrays are mapped over",
-    "interpreters.batching.unregister_vmappable": "only arrays are mapped over",
 }

@@ -17,7 +17,7 @@ from polyax.trace.context import transformed
 from polyax.trace.flat import name_of
 from polyax.trace.paths import flatten_axes, keystr, tree_leaves_with_path
 from polyax.trace.tree import tree_leaves
-from polyax.transforms.containers import batched, mapped_kinds, of_elements
+from polyax.transforms.containers import batched, leaf_axes, mapped_kinds, of_elements
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 
@@ -65,6 +65,8 @@ def vmap(
         if met.any:
             call.refuse_aliases()
         axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
+        if mapped_kinds:
+            axes = leaf_axes("in_axes", call.in_tree, call.leaves, axes)
         avals = [_aval(call, x, a) for x, a in zip(call.leaves, axes, strict=True)]
         size = mapped_size("vmap", call, avals, axes, axis_size)
         dims = [None if v is None or a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
@@ -77,6 +79,8 @@ def vmap(
             outs, out_dims = batch_flat(flat, axis, call.leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
+        if mapped_kinds:
+            wanted = leaf_axes("out_axes", flat.out_tree, outs, wanted)
         out = flat.unflatten([_place(axis, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
         return batched(out, flat.out_tree, wanted, size) if mapped_kinds else out
 

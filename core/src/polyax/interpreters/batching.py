@@ -6,7 +6,7 @@ A rule is ``(args, dims, **params) -> (out, out_dim)``: ``dims[i]`` is the axis 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax import late
@@ -15,13 +15,15 @@ from polyax.interpreters.tables import Rule, RuleTable, pair, single
 from polyax.ir.aval import aval_of
 from polyax.ir.primitive import Primitive
 from polyax.ops.basis import batch_axis_at
+from polyax.trace.tree import tree_map
+from polyax.transforms import containers
 from polyax.transforms.vmap import AxisData as AxisData
 from polyax.transforms.vmap import BatchTrace, BatchTracer
 
 __all__ = [
     "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast",
     "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers", "moveaxis", "not_mapped",
-    "primitive_batchers",
+    "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip
 
 not_mapped = None
@@ -136,6 +138,57 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: None = None) -> Any:
 def moveaxis(x: Any, src: int, dst: int) -> Any:
     """``x`` with axis ``src`` in the place ``dst``."""
     return batch_axis_at(x, src % aval_of(x).ndim, dst % aval_of(x).ndim, 0)
+
+
+class _At:
+    """In the place of a leaf: the axis that it is mapped over."""
+
+    def __init__(self, axis: int | None) -> None:
+        self.axis = axis
+
+
+def _axes_of_leaves(node: Any) -> Any:
+    """Leaves that weren't marked aren't mapped."""
+    return tree_map(lambda leaf: leaf.axis if isinstance(leaf, _At) else None, node)
+
+
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Callable[..., Any],
+    from_elt: Callable[..., Any],
+    make_iota: Callable[..., Any] | None,
+) -> None:
+    """Has ``vmap`` take nodes of ``data_type``, a registered pytree, as wholes with one entry of ``in_axes``.
+
+    Args:
+      spec_type, axis_size_type: of the entries of ``in_axes``, and of sizes: int.
+      to_elt: ``(cont, get_idx, x, spec)`` gives the node of one example, made with ``cont(leaf, axis)`` of the leaves
+        that are mapped; the others are the same for all examples.
+      from_elt: ``(cont, axis_size, x, spec)`` gives the node of all, made with ``cont(axis_size, leaf, axis)``.
+      make_iota: for other types of sizes.
+
+    Raises:
+      NotImplementedError: specs or sizes are of another type than int.
+    """
+    if spec_type is not int or axis_size_type is not int:
+        raise NotImplementedError(
+            f"register_vmappable of {data_type.__name__}: in_axes and sizes are of type int, got "
+            f"{spec_type.__name__} and {axis_size_type.__name__}"
+        )
+    containers.register_vmappable(
+        data_type,
+        lambda x, axis: to_elt(lambda leaf, _: leaf, None, x, axis),
+        lambda x, axis, size: from_elt(lambda _, leaf, __: leaf, size, x, axis),
+        lambda x, axis: _axes_of_leaves(to_elt(lambda _, axis: _At(axis), None, x, axis)),
+        lambda x, axis: _axes_of_leaves(from_elt(lambda _, __, axis: _At(axis), None, x, axis)),
+    )
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """``vmap`` takes such nodes as any others again."""
+    containers.mapped_kinds.pop(data_type, None)
 
 
 def __getattr__(name: str) -> Any:

@@ -168,9 +168,21 @@ def test_files(tmp_path):
     np.testing.assert_array_equal(jnp.load(tmp_path / "x.npy"), X)
 
 
+def test_slopes_do_not_depend_on_the_point_itself():
+    assert np.array_equal(jnp.gradient(np.array([1, np.nan, 3, 4], np.float32)), [np.nan, 1, np.nan, 1], True)
+    np.testing.assert_allclose(jnp.gradient(X, 0.5, axis=-1), np.gradient(X, 0.5, axis=-1), rtol=1e-6)
+    assert jnp.gradient(np.array([1.0, 3.0]), 2.0).tolist() == [1, 1]
+
+
+def test_what_polynomials_give_is_strongly_typed():
+    assert not jnp.polyval(jnp.array([1, 2]), 2.5).weak_type and jnp.polyval(V, 2.0).dtype == V.dtype
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
+        (lambda: jnp.ediff1d(np.array([True, False])), TypeError, "sub does not accept dtype bool"),
+        (lambda: jnp.fft.rfft(np.zeros((2, 0))), ValueError, "RFFT input must have elements along its last dimension"),
         (lambda: polyax.jit(jnp.unique)(V), polyax.errors.ConcretizationTypeError, "concrete value for the `size` arg"),
         (lambda: jnp.convolve(X, W), ValueError, "convolve() only support 1-dimensional inputs."),
         (lambda: jnp.choose(np.array([5]), [V, V]), ValueError, "invalid entry in choice array"),

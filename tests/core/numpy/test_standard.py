@@ -86,6 +86,7 @@ def test_edges_of_the_standard() -> None:
     assert jnp.diff(A, n=0, prepend=1).tolist() == A.tolist()
     assert jnp.hypot(np.array([np.inf, np.nan]), np.array([np.nan, -np.inf])).tolist() == [np.inf] * 2
     assert jnp.can_cast(jnp.ones(2), "float64") and not jnp.can_cast(np.float64, "int8")
+    assert jnp.can_cast(jnp.ones(2, "int8"), jnp.ones(2, "int16"))
 
 
 @pytest.mark.parametrize("name", ["log2", "log10"])

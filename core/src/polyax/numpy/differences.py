@@ -63,7 +63,7 @@ def _end(value: Any, a: Any, axis: int) -> Any:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours of the flattened array, with ``to_begin`` before and ``to_end`` after them."""
     flat = ravel(ensure_array("ediff1d", ary))
-    parts = [diff(flat)]
+    parts = [lax.sub(_but_first(flat, 0), _but_last(flat, 0)) if flat.size else flat]
     if to_begin is not None:
         parts.insert(0, convert(ravel(unwrap(to_begin)), flat.dtype))
     if to_end is not None:
@@ -167,19 +167,22 @@ def _derivative(f: Any, axis: int, step: Any) -> Any:
         raise ValueError(
             "Spacing arrays must have the same length as the dimension along which the gradient is calculated."
         )
-    rise = diff(f, axis=axis)
     if shape_of(step) == ():
-        slope = lax.div(rise, convert(step, f.dtype))
-        weight: Any = 0.5
-    else:
-        width = lax.expand_dims(diff(step), tuple(i for i in range(f.ndim) if i != axis))
-        slope = divide(rise, width)
-        both = lax.add(_but_last(width, axis), _but_first(width, axis))
-        weight = lax.div(_but_first(width, axis), both)
-    left, right = _but_last(slope, axis), _but_first(slope, axis)
-    inner = add(multiply(weight, left), multiply(subtract(1.0, weight), right))
+        rises = [_rise(f, axis, *span) for span in ((0, 2, 1), (0, size, 2), (size - 2, size, 1))]
+        first, inner, last = rises[0], lax.mul(rises[1], 0.5), rises[2]
+        return lax.div(lax.concatenate([first, inner, last], axis), convert(step, f.dtype))
+    width = lax.expand_dims(diff(step), tuple(i for i in range(f.ndim) if i != axis))
+    slope = divide(diff(f, axis=axis), width)
+    weight = lax.div(_but_first(width, axis), lax.add(_but_last(width, axis), _but_first(width, axis)))
+    inner = add(multiply(weight, _but_last(slope, axis)), multiply(subtract(1.0, weight), _but_first(slope, axis)))
     ends = [lax.slice_in_dim(slope, i, i + 1, axis=axis) for i in (0, size - 2)]
     return lax.concatenate([ends[0], inner, ends[1]], axis)
+
+
+def _rise(f: Any, axis: int, start: int, stop: int, by: int) -> Any:
+    """Differences of elements that are ``by`` apart; what is between them doesn't matter, be it NaN."""
+    after, before = (lax.slice_in_dim(f, start + a, stop - b, axis=axis) for a, b in ((by, 0), (0, by)))
+    return lax.sub(after, before)
 
 
 def _but_last(x: Any, axis: int) -> Any:

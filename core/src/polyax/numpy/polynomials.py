@@ -12,7 +12,7 @@ from polyax.lax import lenient as lax
 from polyax.numpy.creation import asarray
 from polyax.numpy.joining import stack
 from polyax.numpy.matrices import eigvals
-from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype, refuse_traced
+from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype, refuse_traced, strong
 from polyax.numpy.shapes import atleast_1d
 from polyax.numpy.ufuncs import add, multiply, negative
 
@@ -73,7 +73,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2).item()
     11
     """
-    p, x = of_one_dtype("polyval", p, x)
+    p, x = map(strong, of_one_dtype("polyval", p, x))
     y = lax.full_like(x, 0)
     for i in range(p.shape[0]):
         y = add(multiply(y, x), lax.index_in_dim(p, i, 0, keepdims=False))

@@ -174,9 +174,9 @@ def _type_of(x: Any) -> tuple[Any, bool]:
 
 
 def can_cast(from_: Any, to: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe") -> bool:
-    """Whether NumPy would cast ``from_``, a dtype or an array, to ``to`` under the rule ``casting``."""
-    source = from_ if isinstance(from_, type) else getattr(from_, "dtype", from_)
-    return bool(np.can_cast(dtypes.as_dtype(source), dtypes.as_dtype(to), casting=casting))
+    """Whether NumPy would cast ``from_`` to ``to``, dtypes or arrays, under the rule ``casting``."""
+    source, target = (x if isinstance(x, type) else getattr(x, "dtype", x) for x in (from_, to))
+    return bool(np.can_cast(dtypes.as_dtype(source), dtypes.as_dtype(target), casting=casting))
 
 
 _KINDS: dict[str, frozenset[Any]] = {

@@ -70,6 +70,8 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: Sizes) -> list[
             f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to fft_lengths {fft_lengths}"
         )
     if fft_type is FftType.RFFT:
+        if not fft_lengths[-1]:
+            raise ValueError(f"RFFT input must have elements along its last dimension, got shape {x.shape}")
         return [ShapedArray((*batch, *halved), np.dtype(f"complex{16 * x.dtype.itemsize}"))]
     if fft_type is FftType.IRFFT:
         return [ShapedArray((*batch, *fft_lengths), dtypes.real_part(x.dtype))]

@@ -174,3 +174,25 @@ def test_a_number_between_arrays_of_one_element_is_one() -> None:
     assert found.shape == (4, 1)
     with pytest.raises(ValueError, match=r"got result \(3,\) for shape argument \(\)"):
         random.uniform(key, minval=np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("chisquare", (1.0,)), ("dirichlet", (np.ones(2),)), ("geometric", (0.5,)), ("lognormal", ()), ("maxwell", ()),
+     ("multivariate_normal", (np.zeros(2), np.eye(2))), ("orthogonal", (2,)), ("pareto", (1.0,)), ("rademacher", ()),
+     ("rayleigh", (1.0,)), ("triangular", (0.0, 0.5, 1.0)), ("weibull_min", (1.0, 1.0))],
+)  # fmt: skip
+def test_many_keys_are_refused_by_the_name_of_the_function(name, args):
+    with pytest.raises(ValueError, match=f"{name} accepts a single key, but was given a key array of shape"):
+        getattr(random, name)(random.split(random.key(0)), *args)
+
+
+def test_gamma_numbers_of_rbg_are_those_of_their_own_keys():
+    with polyax.threefry_partitionable(True):  # as in JAX
+        found = random.gamma(random.key(1, impl="rbg"), 1.0, (3,))
+    np.testing.assert_allclose(found, [0.41313928, 2.047813, 0.9752502], rtol=1e-5)  # JAX's
+
+
+def test_words_are_of_the_default_generator_by_name():
+    with polyax.default_prng_impl("rbg"):
+        assert random.key_impl(random.PRNGKey(0)) == "rbg"

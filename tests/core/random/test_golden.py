@@ -256,6 +256,8 @@ def test_moments():
         (lambda: random.normal(jnp.arange(2)), TypeError, "expected key_data.dtype = uint32; got dtype=int32"),
         (lambda: random.normal(jnp.zeros(3, "uint32")), TypeError, "expected key_data.shape to end with (2,); got sha"),
         (lambda: random.normal(random.split(KEY)), ValueError, "normal accepts a single key, but was given a key arra"),
+        (lambda: random.normal(random.split(KEY)), ValueError, "was given a key array of shape (2, 2) != ()"),
+        (lambda: random.multivariate_normal(KEY, jnp.zeros(2), jnp.zeros(2)), ValueError, "got cov.ndim == 1"),
         (lambda: random.uniform(KEY, dtype=int), ValueError, "dtype argument to `uniform` must be a float dtype, got "),
         (lambda: random.choice(KEY, 3, (4,), replace=False), ValueError, "Cannot take a larger sample (size 4) than p"),
         (lambda: random.choice(KEY, 3, (4,), p=jnp.ones(2)), ValueError, "p must be None or a 1D vector"),

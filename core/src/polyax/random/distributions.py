@@ -32,28 +32,28 @@ _two_keys = jit(two_keys, inline=True)
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """exp(sigma x) for standard normal x, real or complex."""
     kind, shape = inexact_dtype("lognormal", dtype), sample_shape("lognormal", shape, sigma)
-    return lax.exp(lax.mul(normal(key, shape, kind), spread(sigma, shape, kind)))
+    return lax.exp(lax.mul(normal(check_key("lognormal", key), shape, kind), spread(sigma, shape, kind)))
 
 
 @with_out_sharding
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers with density b / x**(b + 1) for x > 1."""
     kind, shape = float_dtype("pareto", dtype), sample_shape("pareto", shape, b)
-    return lax.exp(lax.div(exponential(key, shape, kind), spread(b, shape, kind)))
+    return lax.exp(lax.div(exponential(check_key("pareto", key), shape, kind), spread(b, shape, kind)))
 
 
 @with_out_sharding
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """scale sqrt(-2 log u) for uniform u."""
     kind, shape = float_dtype("rayleigh", dtype), sample_shape("rayleigh", shape, scale)
-    root = lax.sqrt(lax.mul(lax.log(uniform(key, shape, kind)), -2.0))
+    root = lax.sqrt(lax.mul(lax.log(uniform(check_key("rayleigh", key), shape, kind)), -2.0))
     return lax.mul(spread(scale, shape, kind), root)
 
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the Weibull distribution, by its inverse distribution function."""
     kind, shape = float_dtype("weibull_min", dtype), concrete_shape(shape)
-    u = uniform(key, shape, kind)
+    u = uniform(check_key("weibull_min", key), shape, kind)
     return jnp.multiply(jnp.power(lax.neg(lax.log1p(lax.neg(u))), jnp.true_divide(1.0, concentration)), scale)
 
 
@@ -64,7 +64,7 @@ def triangular(
     """Numbers between ``left`` and ``right`` with a density that rises to ``mode`` and falls again."""
     kind, shape = float_dtype("triangular", dtype), sample_shape("triangular", shape, left, mode, right)
     low, top, high = (spread(x, shape, kind) for x in (left, mode, right))
-    u = uniform(key, shape, kind)
+    u = uniform(check_key("triangular", key), shape, kind)
     width = lax.sub(high, low)
     rising = low + lax.sqrt(u * width * (top - low))
     falling = high - lax.sqrt((1 - u) * width * (high - top))
@@ -89,7 +89,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     kind, shape = int_dtype("geometric", dtype), sample_shape("geometric", shape, p)
     (p,) = promote_dtypes_inexact(unwrap(p))
     p = jnp.broadcast_to(p, shape)
-    u = uniform(key, shape, p.dtype)
+    u = uniform(check_key("geometric", key), shape, p.dtype)
     u = jnp.where(u == 0, 1, u)
     trials = lax.floor(lax.div(lax.log(u), lax.log1p(lax.neg(p))))
     return convert(lax.add(trials, 1.0), kind)
@@ -99,7 +99,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The lengths of vectors of three standard normal numbers."""
     kind, shape = float_dtype("maxwell", dtype), concrete_shape(shape)
-    return jnp.linalg.norm(normal(key, (*shape, 3), kind), axis=-1)
+    return jnp.linalg.norm(normal(check_key("maxwell", key), (*shape, 3), kind), axis=-1)
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -130,14 +130,16 @@ def multivariate_normal(
     kind = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
     if mean.ndim < 1:
         raise ValueError(f"multivariate_normal requires mean.ndim >= 1, got mean.ndim == {mean.ndim}")
+    if cov.ndim < 2:
+        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {cov.ndim}")
     n = mean.shape[-1]
-    if cov.ndim < 2 or cov.shape[-2:] != (n, n):
+    if cov.shape[-2:] != (n, n):
         raise ValueError(
             f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}."
         )
     batch = lax.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     shape = batch if shape is None else sample_shape("normal", shape, np.broadcast_to(np.float32(0), batch))
-    noise = normal(key, (*shape, n), kind)
+    noise = normal(check_key("multivariate_normal", key), (*shape, n), kind)
     return mean + jnp.einsum("...ij,...j->...i", _factor(cov, method), noise)
 
 
@@ -165,6 +167,6 @@ def orthogonal(
     kind, shape = inexact_dtype("orthogonal", dtype), concrete_shape(shape)
     m = n if m is None else m
     rows, columns = max(n, m), min(n, m)
-    q, r = jnp.linalg.qr(normal(key, (*shape, rows, columns), kind))
+    q, r = jnp.linalg.qr(normal(check_key("orthogonal", key), (*shape, rows, columns), kind))
     q = q * jnp.expand_dims(jnp.sign(jnp.linalg.diagonal(r)), -2)
     return q if n == rows else q.mT

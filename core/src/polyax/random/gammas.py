@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -11,13 +12,14 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.api import jit, vmap
 from polyax.control.calls.custom_jvp import custom_jvp
+from polyax.control.flow import looping
 from polyax.ir import dtypes
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import concrete_shape, convert, unwrap
 from polyax.random import generators
-from polyax.random.keys import check_key
+from polyax.random.keys import check_key, key_impl
 from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, spread, two_keys, uniform
 from polyax.trace.varying import varying_like
 from polyax.transforms.jvp import jvp_flat
@@ -80,8 +82,14 @@ def _each(key: Any, a: Any, in_logs: bool) -> Any:
     """One number for each shape parameter, each with a key of its own."""
     shape = np.shape(a)
     keys = generators.split(key, (prod(shape),))
-    numbers = vmap(lambda k, x: _rejection(k, x, in_logs))(keys, lax.reshape(a, (prod(shape),)))
-    return lax.reshape(numbers, shape)
+    one = functools.partial(_rejection, in_logs=in_logs)
+    # Mapped over keys, rbg draws all bits from the first: so they are taken one by one, as in JAX.
+    each = vmap(one) if key_impl(key) not in ("rbg", "unsafe_rbg") else _loop(one)
+    return lax.reshape(each(keys, lax.reshape(a, (prod(shape),))), shape)
+
+
+def _loop(fun: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *xs: looping.map(lambda x: fun(*x), xs)
 
 
 def _rejection(key: Any, a: Any, in_logs: bool) -> Any:
@@ -182,7 +190,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
         raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {alpha.ndim}")
     batch = alpha.shape[:-1]
     shape = batch if shape is None else sample_shape("dirichlet", shape, np.broadcast_to(np.float32(0), batch))
-    logs = loggamma(key, alpha, (*shape, alpha.shape[-1]), kind)
+    logs = loggamma(check_key("dirichlet", key), alpha, (*shape, alpha.shape[-1]), kind)
     x = lax.exp(logs - lax.stop_gradient(logs.max(-1, keepdims=True)))
     return x / x.sum(-1, keepdims=True)
 
@@ -191,7 +199,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Sums of the squares of ``df`` standard normal numbers."""
     kind, shape = float_dtype("chisquare", dtype), sample_shape("chisquare", shape, df)
-    return lax.exp(loggamma(key, convert(unwrap(df), kind) / 2, shape, kind)) * kind.type(2)
+    return lax.exp(loggamma(check_key("chisquare", key), convert(unwrap(df), kind) / 2, shape, kind)) * kind.type(2)
 
 
 @with_out_sharding

@@ -137,8 +137,9 @@ def check_key(name: str, key: Any) -> Any:
     key = as_array(unwrap(key))
     if not is_typed(key) and config.get("legacy_prng_key") != "allow":
         _refuse_words()
-    shape = key.shape if is_typed(key) else _check_words(key).shape[:-1]
-    if shape:
+    many = key.shape if is_typed(key) else _check_words(key).shape[:-1]
+    if many:
+        shape = key.shape
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for batching."
         )
@@ -253,7 +254,7 @@ def key_impl(keys: Any) -> str | PRNGImpl:
         own: PRNGImpl = keys.dtype.impl
         return own.name if generators.is_own(own.name) else own
     _check_words(keys)
-    return generators.THREEFRY.name
+    return generator().name
 
 
 def again(key: Any) -> Any:

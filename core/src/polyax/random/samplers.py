@@ -267,7 +267,7 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, mode: str) 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """-1 or 1 with equal probability."""
     kind = canonical_dtype(dtype, np.int64)
-    heads = convert(bernoulli(key, 0.5, concrete_shape(shape)), np.dtype("int32"))
+    heads = convert(bernoulli(check_key("rademacher", key), 0.5, concrete_shape(shape)), np.dtype("int32"))
     return convert(lax.sub(lax.mul(heads, 2), 1), kind)
 
 

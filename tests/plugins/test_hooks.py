@@ -108,6 +108,50 @@ def test_backend_of_one_name_twice_raises(own: Registry) -> None:
     assert own.backend("fake").name == "fake"
 
 
+@pytest.mark.parametrize(
+    "answer, cause",
+    [
+        (BackendSpec("fake", lambda: None, ReferenceBackend), r"gave BackendSpec\(name='fake'.*\), not a list of"),
+        (3, "polyax_backends gave 3, not a list of BackendSpec"),
+        ([BackendSpec("fake", lambda: None, ReferenceBackend)] * 2, "gave two of the name 'fake'"),
+        ([BackendSpec("a chip", lambda: None, ReferenceBackend)], "name of a BackendSpec is 'a chip'; .* give a word"),
+        ([BackendSpec("", lambda: None, ReferenceBackend)], "name of a BackendSpec is ''"),
+        ([BackendSpec("fake", lambda: None, ReferenceBackend, note=3)], "note of the BackendSpec 'fake' is 3, not a"),  # type: ignore[arg-type]
+    ],
+)
+def test_specs_that_are_none_are_refused(own: Registry, answer: Any, cause: str) -> None:
+    with pytest.raises(PluginError, match=cause):
+        own.register(plugin(polyax_backends=lambda: answer), "fake")
+
+
+@pytest.mark.parametrize("error", [SystemExit("no license"), GeneratorExit("no license")])
+def test_whatever_a_probe_raises_the_program_goes_on(own: Registry, error: BaseException) -> None:
+    def probe() -> None:
+        raise error
+
+    own.register(brings("fake", probe), "fake")
+    with pytest.warns(UserWarning, match=f"{type(error).__name__} while probing 'fake': no license"):
+        assert own.why_unusable("fake") is not None
+    interrupted = brings("other", probe=lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    own.register(interrupted, "other")
+    with pytest.raises(KeyboardInterrupt):
+        own.why_unusable("other")
+
+
+def test_a_backend_that_asks_for_itself_while_it_is_opened(own: Registry) -> None:
+    class Eager(ReferenceBackend):
+        name = "eager"
+
+        def __init__(self) -> None:
+            own.backend("eager")
+
+    own.register(plugin(polyax_backends=lambda: [BackendSpec("eager", lambda: None, Eager)]), "eager")
+    cause = "it computes or asks for devices while opening 'eager', before it is ready: do so in Backend.opened"
+    with pytest.warns(UserWarning) as warned, pytest.raises(RuntimeError, match=cause):
+        own.backend("eager")
+    assert [cause in str(w.message) for w in warned] == [True]
+
+
 @pytest.mark.parametrize("name", ["cpu", "opencl", "cuda", "hello_c", "wasm"])
 def test_a_backend_for_another_contract_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this repository say which version they were written for, as everybody's do."""

@@ -25,6 +25,13 @@ MISSPELT = """
     def polyax_backend():
         return []
 """
+TEXTLESS = """
+    class Odd(Exception):
+        def __str__(self):
+            return 1 / 0
+
+    raise Odd
+"""
 SLOW = (
     "import time\ntime.sleep(3)\n"
     + "from polyax.runtime.contract.hooks import hookimpl\n@hookimpl\ndef polyax_fusers(backend): pass"
@@ -74,8 +81,18 @@ def test_backend_of_a_stranger_is_found_and_preferred(site: Path) -> None:
             MISSPELT.replace("_backend()", "_backends()").replace("[]", "1 / 0"),
             "ZeroDivisionError while examining it: division by zero",
         ),
+        ("raise SystemExit('no license')", "SystemExit while importing: no license"),
+        ("raise GeneratorExit", "GeneratorExit while importing"),
+        (TEXTLESS, "Odd while importing: (its text can't be had: its __str__ raised ZeroDivisionError)"),
+        (
+            "import polyax\npolyax.devices()",
+            "it computes or asks for devices while importing, before it is ready: do so in Backend.opened, or later",
+        ),
     ],
-    ids=["broken", "misspelt", "no-hook", "unmarked", "api", "name", "argument", "no-spec", "raises"],
+    ids=[
+        *("broken", "misspelt", "no-hook", "unmarked", "api", "name", "argument", "no-spec", "raises"),
+        *("exits", "base-exception", "no-text", "computes"),
+    ],
 )
 def test_failing_plugin_is_explained_and_harms_no_other(site: Path, source: str, cause: str) -> None:
     distributions.make(site, "polyax-bad", source, entry="fake", version="1.2.3")

@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polyax.ir import blame
@@ -25,6 +25,8 @@ _MACHINERY = (__file__, os.path.dirname(importlib.__file__), "<frozen")
 
 THIS_PROGRAM = "this program"
 """The distribution of plugins that were registered by a call instead of an entry point."""
+
+_READY = "do so in Backend.opened, or later"
 
 Status = Literal["not loaded", "loaded", "blocked", "failed"]
 
@@ -49,6 +51,8 @@ class Plugin:
     """The versions of the contract that it was written for; None, if it doesn't say."""
     hooks: Any = None
     """The hooks that it implements, once it is loaded; each is called with keywords and gives a list."""
+    doing: dict[str, str] = field(default_factory=dict)
+    """What is being done with it, and why that can't succeed, once it is known."""
 
     @property
     def platform(self) -> str:
@@ -117,7 +121,16 @@ def unknown_distributions(plugins: Iterable[Plugin]) -> list[str]:
     return [n for n in names(config.plugins) if normalize(n) not in known]
 
 
-def _details(error: Exception) -> str:
+def _said(error: BaseException) -> str:
+    """The text of ``error`` behind a colon, if it has one; a stranger's may fail to give it."""
+    try:
+        text = str(error)
+    except Exception as e:
+        text = f"(its text can't be had: its __str__ raised {type(e).__name__})"
+    return f": {text}" if text else ""
+
+
+def _details(error: BaseException) -> str:
     """The traceback of ``error`` without the frames of loading and importing."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_MACHINERY)]
     head = ["Traceback (most recent call last):\n"] if frames else []
@@ -125,19 +138,32 @@ def _details(error: Exception) -> str:
 
 
 def guarded(plugin: Plugin, action: str, work: Callable[[], Any]) -> Any:
-    """The result of ``work``; if it fails, None, and the record of ``plugin`` says why. Its time is added up."""
+    """The result of ``work``; if it fails, None, and the record of ``plugin`` says why. Its time is added up.
+
+    Whatever a stranger's code raises, the other plugins go on: toolkits end the process, by ``SystemExit``, where a
+    license or a driver is missing. Only the user's own interruption is passed on.
+    """
+    if action in plugin.doing:
+        plugin.doing[action] = f"it computes or asks for devices while {action}, before it is ready: {_READY}"
+        plugin.fail(plugin.doing[action])
+        return None
     trace(f"{plugin.title}: {action}")
     began = time.perf_counter()
+    plugin.doing[action] = ""
     try:
         return work()
+    except KeyboardInterrupt:
+        raise
     except HookError as e:  # its text says it all
         plugin.fail(str(e))
-    except Exception as e:  # whatever a stranger's code raises: the other plugins go on
+    except BaseException as e:
         if (other := blame.facts(e).get("plugin", plugin.title)) != plugin.title:
-            warn_user(f"polyax: {plugin.title} couldn't go on {action}, for an error of {other}: {e}")
+            warn_user(f"polyax: {plugin.title} couldn't go on {action}, for an error of {other}{_said(e)}")
             return None
-        plugin.fail(f"{type(e).__name__} while {action}: {e}", _details(e))
+        plugin.fail(f"{type(e).__name__} while {action}{_said(e)}", _details(e))
     finally:
         plugin.seconds += time.perf_counter() - began
+        if cause := plugin.doing.pop(action):
+            plugin.fail(cause)
     trace(f"{plugin.title} failed: {plugin.cause}")
     return None

@@ -32,7 +32,15 @@ from polyax.runtime.plugins.advice import (
 from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
 from polyax.runtime.plugins.closing import close_at_exit
 from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, names, scan, unknown_distributions
-from polyax.runtime.plugins.rules import check_spec, check_version, checked, checked_priority, hooks_of, opened, probed
+from polyax.runtime.plugins.rules import (
+    check_version,
+    checked,
+    checked_priority,
+    checked_specs,
+    hooks_of,
+    opened,
+    probed,
+)
 
 BUILT_IN = {"reference": reference, "any.log": compile_log}
 _DISTRIBUTION = "polyax"
@@ -87,7 +95,7 @@ class Registry:
         module = guarded(plugin, "importing", plugin.load)
         if plugin.status != "failed":
             self._admit(plugin, module)
-        if plugin.status == "failed":
+        if plugin.status == "failed" and not plugin.doing:
             warn_failed(plugin)
 
     def register(self, plugin: Any, entry: str, *, distribution: str = THIS_PROGRAM, version: str = "") -> Plugin:
@@ -132,10 +140,7 @@ class Registry:
         plugin.requires = getattr(module, "polyax_requires", None)
         check_version(plugin.requires, "it")
         plugin.hooks = hooks_of(module)
-        specs = [spec for answer in plugin.hooks.polyax_backends() for spec in answer]
-        for spec in specs:
-            check_spec(spec, plugin)
-        return specs
+        return [spec for answer in plugin.hooks.polyax_backends() for spec in checked_specs(answer, plugin)]
 
     def _forget_results(self) -> None:
         self._lowerings.clear()
@@ -312,7 +317,8 @@ def _guarded(claim: Claim, action: str, work: Callable[[], Any]) -> Any:
     result = guarded(claim.plugin, f"{action} {claim.spec.name!r}", work)
     if claim.plugin.status != "failed":
         return result
-    warn_failed(claim.plugin)
+    if not claim.plugin.doing:  # else it asks for itself: it is told where it ends
+        warn_failed(claim.plugin)
     return claim.plugin.cause
 
 

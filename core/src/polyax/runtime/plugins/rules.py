@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -76,14 +77,34 @@ def check_version(requires: Any, what: str) -> None:
         raise HookError(f"{what} {reason}; install versions that fit each other")
 
 
+def checked_specs(answer: Any, plugin: Plugin) -> list[BackendSpec]:
+    """What ``polyax_backends`` gave; ``HookError`` if it can't be used."""
+    if isinstance(answer, BackendSpec) or not isinstance(answer, Iterable):
+        raise HookError(f"polyax_backends gave {answer!r}, not a list of BackendSpec")
+    specs = list(answer)
+    for spec in specs:
+        check_spec(spec, plugin)
+    names = [spec.name for spec in specs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise HookError(f"polyax_backends gave two of the name {twice.pop()!r}: one plugin brings a platform once")
+    return specs
+
+
 def check_spec(spec: Any, plugin: Plugin) -> None:
     """Raises ``HookError`` unless a result of ``polyax_backends`` can be used."""
     if not isinstance(spec, BackendSpec):
         raise HookError(f"polyax_backends gave {spec!r}, not a BackendSpec")
+    name: Any = spec.name
+    note: Any = spec.note
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
+        remedy = "platforms are chosen by it, in settings too: give a word of letters, digits, _ and -"
+        raise HookError(f"the name of a BackendSpec is {name!r}; {remedy}")
+    if not isinstance(note, str):
+        raise HookError(f"the note of the BackendSpec {name!r} is {note!r}, not a text")
     check_version(spec.requires, f"backend {spec.name!r}")
-    for name, remedy in FUNCTIONS.items():
-        if not callable(found := getattr(spec, name)):
-            raise HookError(f"{name} of the BackendSpec {spec.name!r} is {found!r}, not a function: {remedy}")
+    for function, remedy in FUNCTIONS.items():
+        if not callable(found := getattr(spec, function)):
+            raise HookError(f"{function} of the BackendSpec {name!r} is {found!r}, not a function: {remedy}")
     if not callable(spec.priority):
         checked_priority(spec, spec.priority)
     if plugin.platform not in ("any", spec.name):

@@ -96,9 +96,10 @@ def test_what_is_made_of_nothing_else_is_refused_with_the_reason(kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_reason_is_a_text(kind: str) -> None:
+@pytest.mark.parametrize("answer", [3, ""])
+def test_a_reason_is_a_text(kind: str, answer: Any) -> None:
     with (
-        polyax.default_device(declining(kind, lambda *_: 3)),
-        pytest.raises(PluginError, match="why_not of the backend gave 3, not a reason or None"),
+        polyax.default_device(declining(kind, lambda *_: answer)),
+        pytest.raises(PluginError, match=f"why_not of the backend gave {answer!r}, not a reason or None"),
     ):
         polyax.jit(jnp.sin)(X)

@@ -81,7 +81,9 @@ def test_what_it_gives_is_checked(answer: Callable[[Any], Any], told: str) -> No
         polyax.device_put(X, HOST)
 
 
-@pytest.mark.parametrize("kinds", ["device", (), ("pinned_host", "device"), ("device", "disk"), 3])
+@pytest.mark.parametrize(
+    "kinds", ["device", (), ("pinned_host", "device"), ("device", "disk"), ("device", "device"), 3]
+)
 def test_kinds_that_are_none_are_refused(kinds: Any) -> None:
     told = "memory_kinds of backend 'broken' is .*; give 'device' first, then of the others .*: pinned_host, unpinned"
     with pytest.warns(UserWarning, match=f"{OWNER} can't be used: {told}"), pytest.raises(RuntimeError, match=told):

@@ -101,6 +101,37 @@ def test_devices_are_devices(devices: Any) -> None:
         backend(method("devices", lambda self: devices)).__enter__()
 
 
+def numbered(number: Any) -> type[Any]:
+    return method("devices", lambda self: self.__dict__.setdefault("_mine", [polyax.Device(self, number, kind="x")]))
+
+
+@pytest.mark.parametrize(
+    "kind, fault",
+    [
+        (numbered(-1), "gave a device of the number -1: count from 0"),
+        (numbered("0"), "gave a device of the number '0'"),
+        (method("__hash__", fails), "can't tell programs apart: its __hash__ raised Failure: the device is on fire"),
+        (method("__eq__", fails), "its __hash__ raised TypeError: unhashable"),
+        (method("__repr__", fails), "its __repr__ raised Failure"),
+        (method("__len__", lambda self: 0), "its __bool__ says that it is none"),
+    ],
+)
+def test_devices_and_backends_are_told_apart(kind: type[Any], fault: str) -> None:
+    with pytest.warns(UserWarning, match=fault), pytest.raises(RuntimeError, match="Unable to initialize backend"):
+        backend(kind).__enter__()
+
+
+def test_what_says_nothing_is_no_answer() -> None:
+    with (
+        backend(method("why_no_dtype", lambda self, dtype: "")),
+        pytest.raises(PluginError, match="why_no_dtype gave ''"),
+    ):
+        program()
+    stats = method("memory_stats", lambda self, device: {"bytes_in_use": "many"})
+    with backend(stats) as device, pytest.raises(PluginError, match="'many'}, not a dict of numbers or None"):
+        device.memory_stats()
+
+
 def test_results_of_a_dtype_that_it_lacks_are_refused() -> None:
     lacks = lambda self, dtype: "it has no integers" if dtype == np.int32 else None
     with (
@@ -127,6 +158,44 @@ def test_what_it_raises_keeps_its_class_and_names_it(kind: type[Any], doing: str
         program()
     (note,) = notes(caught.value)
     assert re.fullmatch(f"In {re.escape(OWNER)}, while {doing}.*", note), note
+
+
+class Frozen(Exception):
+    """It refuses to be changed."""
+
+    def add_note(self, note: str) -> None:
+        raise AttributeError(note)
+
+
+class Unusual(BaseException):
+    """What ``except Exception`` lets pass."""
+
+
+@pytest.mark.parametrize("error", [Frozen, Unusual, GeneratorExit, StopIteration])
+@pytest.mark.parametrize("name", ["compile", "to_device", "to_host"])
+def test_errors_of_odd_classes_name_it_too(error: type[BaseException], name: str) -> None:
+    def raises(*_: Any) -> Any:
+        raise error
+
+    with backend(method(name, raises)), pytest.raises(error) as caught:
+        program()
+    assert len(notes(caught.value)) == 1 and OWNER in notes(caught.value)[0]
+
+
+def test_it_does_not_end_the_process() -> None:
+    """Python ends it without a word; only the user's own functions may."""
+
+    def ends(*_: Any) -> Any:
+        raise SystemExit(3)
+
+    for kind in (method("compile", ends), launching(ends), method("to_host", ends)):
+        with backend(kind), pytest.raises(PluginError, match=rf"{OWNER} breaks .*: it raised SystemExit\(3\) while"):
+            program()
+    with pytest.raises(PluginError, match=rf"{OWNER} raised SystemExit\(3\) when it was opened"):
+        backend(method("opened", ends)).__enter__()
+    with backend(Working), pytest.raises(SystemExit) as caught:
+        np.asarray(polyax.jit(lambda x: polyax.pure_callback(ends, x, x))(X))
+    assert not notes(caught.value)
 
 
 def test_what_fails_later_says_whose_it_is_and_who_asked_for_it() -> None:

@@ -68,10 +68,14 @@ class FlatCallback:
             self._explain(failed)
             raise failed from e
 
+        except BaseException as e:  # it may end the program, as any function of the user may
+            blame.excuse(e)
+            raise
+
     def _explain(self, error: Exception) -> None:
         """The user's own function failed, and nobody else."""
         blame.excuse(error)
-        error.add_note(f"in the callback {name_of(self.fun)}, asked for at {self.source}")
+        blame.note(error, f"in the callback {name_of(self.fun)}, asked for at {self.source}")
 
     def _call(self, arrays: Sequence[np.ndarray], avals: Avals) -> list[np.ndarray]:
         args, kwargs = tree_unflatten(self.in_tree, arrays)

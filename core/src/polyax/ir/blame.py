@@ -57,6 +57,8 @@ def expected_reason(answer: Any, eqn: Any, found: str) -> str | None:
       PluginError: it is no reason; the error knows the equation.
     """
     try:
+        if answer == "":  # which wouldn't tell anybody anything
+            raise PluginError(f"{found} '', not a reason or None")
         return expected(answer, str | None, found, "a reason or None")
     except PluginError as e:
         about(e, primitives=eqn.primitive.name, source=eqn.source)
@@ -82,4 +84,12 @@ def tell(error: BaseException, plugin: str, what: str) -> None:
     about(error, plugin=plugin, told=True)
     known = facts(error)
     places = "; ".join(text.format(known[name]) for name, text in _PLACES if name in known)
-    error.add_note(f"In {known['plugin']}, while {what}{': ' + places if places else ''}.")
+    note(error, f"In {known['plugin']}, while {what}{': ' + places if places else ''}.")
+
+
+def note(error: BaseException, text: str) -> None:
+    """Adds a note, also to an error that refuses to be changed, or has a way of its own to add notes."""
+    try:
+        error.add_note(text)
+    except Exception:  # whatever its class does then
+        error.__dict__.setdefault("__notes__", []).append(text)

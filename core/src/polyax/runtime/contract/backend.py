@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,7 +26,7 @@ from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report, Snapshot
 from polyax.runtime.contract.spanning import SpanningGroup
-from polyax.runtime.contract.whose import NONE, Owner, ask, tell
+from polyax.runtime.contract.whose import NONE, Owner, ask, broken, tell
 
 __all__ = [
     "API", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
@@ -110,7 +111,11 @@ class Device:
         return self.process_index
 
     def memory_stats(self) -> dict[str, int] | None:
-        return ask(self, self.backend, "memory_stats", self, kinds=(dict, NONE), what="a dict of numbers or None")
+        what = "a dict of numbers or None"
+        stats = ask(self, self.backend, "memory_stats", self, kinds=(dict, NONE), what=what)
+        if not all(isinstance(n, Real) for n in (stats or {}).values()):
+            raise broken(self, f"memory_stats gave {stats!r}, not {what}")
+        return stats
 
     def addressable_memories(self) -> list[DeviceMemory]:
         """The memories that it can put arrays into, its own first."""
@@ -398,7 +403,7 @@ class Backend(ABC):
         """A copy of ``buffer`` on ``target``, a device of this backend; ``source`` may be anybody's."""
         try:
             host = source.backend.to_host(buffer, aval)
-        except Exception as e:
+        except BaseException as e:
             tell(e, source, f"an array of type {aval} was read from")
             raise
         return self.to_device(host, target)

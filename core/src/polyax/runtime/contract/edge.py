@@ -43,7 +43,7 @@ def compile_for(device: Device, jaxpr: ClosedJaxpr, options: CompileOptions) -> 
         compile = _named(compile, f"program {options.name!r}, compiled for", device)
     try:
         made: Any = compile(jaxpr, options)
-    except Exception as e:
+    except BaseException as e:
         tell(e, device, f"program {options.name!r} was compiled for")
         raise
     if not isinstance(made, Executable):
@@ -82,7 +82,7 @@ def launcher(executable: Executable, device: Device, name: str, avals: Sequence[
                         break
                 else:
                     return made  # nearly always
-        except Exception as e:
+        except BaseException as e:
             tell(e, device, f"program {name!r} was run on")
             raise
         _check_results(made, sizes, device, name, avals)
@@ -118,7 +118,7 @@ def _size(buffer: Any, device: Device, what: str) -> int | None:
         _classes.add(type(buffer))
     try:
         size: Any = buffer.nbytes
-    except Exception as e:
+    except BaseException as e:
         tell(e, device, f"the size of what {what} gave was asked of")
         raise
     if size is not None and not isinstance(size, int):
@@ -148,7 +148,7 @@ def launch_members(
     name, avals = program
     try:
         made: Any = executable.launch_members(members, device.queue, axes)
-    except Exception as e:
+    except BaseException as e:
         tell(e, device, f"program {name!r} was run on {len(members)} devices from")
         raise
     if type(made) is not tuple or len(made) != 2 or type(made[0]) is not list or len(made[0]) != len(members):
@@ -183,7 +183,7 @@ def to_device(host: np.ndarray, device: Device) -> Buffer:
     """
     try:
         made: Any = device.backend.to_device(host, device)
-    except Exception as e:
+    except BaseException as e:
         tell(e, device, f"an array of type {host.dtype}{list(host.shape)} was copied to")
         raise
     return _received(made, host.nbytes, device, "to_device")
@@ -197,7 +197,7 @@ def copy(buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> B
     """
     try:
         made: Any = target.backend.copy(buffer, aval, source, target)
-    except Exception as e:
+    except BaseException as e:
         tell(e, target, f"an array of type {aval} was copied from {source} to")
         raise
     return _received(made, aval.nbytes, target, "copy")
@@ -229,7 +229,7 @@ def to_host(buffer: Buffer, aval: ShapedArray, device: Device) -> np.ndarray:
     """
     try:
         host: Any = device.backend.to_host(buffer, aval)
-    except Exception as e:
+    except BaseException as e:
         late(e, buffer, aval, device)
         raise
     if type(host) is not np.ndarray or host.shape != aval.shape or host.dtype != aval.dtype:
@@ -270,7 +270,7 @@ def report(executable: Executable, device: Device | None, name: str) -> Report:
         return executable.report()
     try:
         found: Any = executable.report()
-    except Exception as e:
+    except BaseException as e:
         tell(e, device, f"the report of program {name!r} was made for")
         raise
     if not isinstance(found, Report):

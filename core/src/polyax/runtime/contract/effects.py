@@ -9,6 +9,7 @@ import atexit
 import threading
 from collections.abc import Sequence
 
+from polyax.ir.blame import note
 from polyax.runtime.contract.backend import Device, Token
 from polyax.runtime.contract.whose import tell
 
@@ -38,7 +39,7 @@ def barrier() -> None:
     failed = [(name, e) for name, tokens in entries if (e := _error(name, tokens)) is not None]
     if failed:
         name, error = failed[0]
-        error.add_note(f"raised in {name}, which had been started before; nobody has asked for a result of it since")
+        note(error, f"raised in {name}, which had been started before; nobody has asked for a result of it since")
         raise error
 
 
@@ -48,7 +49,7 @@ def _error(name: str, tokens: Sequence[Placed]) -> BaseException | None:
     for t, device in tokens:
         try:
             t.wait()
-        except Exception as e:
+        except BaseException as e:
             tell(e, device, f"program {name!r} was run on")
             errors.append(e)
     return errors[0] if errors and not known else None

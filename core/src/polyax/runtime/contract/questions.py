@@ -22,7 +22,10 @@ from polyax.trace.tree import tree_flatten
 
 def why_no_dtype(dtype: Any, device: Device) -> str | None:
     """The reason why arrays of a dtype can't live on the device."""
-    return ask(device, device.backend, "why_no_dtype", dtype, kinds=(str, NONE), what="a reason or None")
+    reason = ask(device, device.backend, "why_no_dtype", dtype, kinds=(str, NONE), what="a reason or None")
+    if reason == "":
+        raise broken(device, "why_no_dtype gave '', not a reason or None")
+    return reason
 
 
 def too_large(aval: ShapedArray, device: Device) -> str | None:
@@ -67,7 +70,7 @@ def _checked(call: NativeCall, device: Device, kind: CallKind) -> NativeCall:
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             made = call(args, kwargs)
-        except Exception as e:
+        except BaseException as e:
             tell(e, device, "a native call was run on")
             raise
         if made is not NotImplemented and (fault := _why_not_results(made, kind)):

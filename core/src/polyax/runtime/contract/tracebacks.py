@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from polyax.ir.blame import note
 from polyax.ir.config import config
 from polyax.ir.primitive import not_repeatable
 from polyax.ir.source import is_internal
@@ -74,10 +75,10 @@ def filter_traceback(error: BaseException) -> None:
         frames = list(_frames(e.__traceback__))
         kept = [tb for tb in frames if not is_internal(tb.tb_frame.f_code.co_filename)]
         if len(kept) < len(frames):
-            e.__traceback__ = _join(kept)
+            e.with_traceback(_join(kept))  # which a class can't refuse
             removed = True
     if removed and NOTE not in getattr(error, "__notes__", ()):
-        error.add_note(NOTE)
+        note(error, NOTE)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -43,8 +43,16 @@ def owner(backend: Owned) -> Owner:
 
 
 def tell(error: BaseException, device: Placed, what: str) -> None:
-    """``what`` is followed by the device: "program 'f' was run on"."""
+    """``what`` is followed by the device: "program 'f' was run on".
+
+    Raises:
+      PluginError: a plugin wants to end the process, which is only the user's to do; Python shows no note then.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return
     whose = owner(device.backend)
+    if isinstance(error, SystemExit) and "told" not in blame.facts(error):
+        raise broken(device, f"it raised SystemExit({error}) while {what} it") from error
     if isinstance(error, MISTAKES):
         blame.about(error, hint=f"the remedy: {whose.remedy}")
     blame.tell(error, whose.title, f"{what} {device}")
@@ -72,7 +80,7 @@ def ask(device: Placed, whom: Any, method: str, *args: Any, kinds: Any, what: st
         answer = getattr(whom, method)(*args)
     except NotImplementedError:  # which is an answer
         raise
-    except Exception as e:
+    except BaseException as e:
         tell(e, device, f"{method} was asked of")
         raise
     if not isinstance(answer, kinds):

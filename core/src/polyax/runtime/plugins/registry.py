@@ -230,10 +230,12 @@ class Registry:
     def _tell_opened(self, backend: Backend, claim: Claim) -> None:
         try:
             backend.opened()
-        except Exception as e:
+        except BaseException as e:
             del self._backends[backend.name]
             blame.about(e, hint=f"the remedy: {claim.plugin.remedy}")
             blame.tell(e, claim.plugin.title, f"backend {backend.name!r} was opened")
+            if isinstance(e, SystemExit):  # Python would end without a word
+                raise PluginError(f"{claim.plugin.title} raised SystemExit({e}) when it was opened") from e
             raise
         close_at_exit(backend)
 

@@ -148,6 +148,12 @@ def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
         raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, not its devices, of which there is one")
     if strangers := [d for d in devices if d.backend is not backend]:
         raise HookError(f"devices() of backend {spec.name!r} gave {strangers[0]!r}, a device of another backend")
+    if wrong := [d for d in devices if not isinstance(d.id, int) or d.id < 0]:
+        raise HookError(f"devices() of backend {spec.name!r} gave a device of the number {wrong[0].id!r}: count from 0")
+    for it in (backend, *devices):
+        if fault := _why_no_key(it):
+            what = f"backend {spec.name!r}" if it is backend else f"a device of backend {spec.name!r}"
+            raise HookError(f"{what} can't tell programs apart: {fault}; leave these methods as they are inherited")
     if len({d.id for d in devices}) < len(devices):
         raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, of which two have one number")
     for device in devices:
@@ -157,8 +163,22 @@ def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
     return backend
 
 
+def _why_no_key(it: Any) -> str | None:
+    """What is wrong with the hash, the equality or the text of a backend or a device, which caches and errors use."""
+    for name, ask in {"__hash__": hash, "__eq__": lambda x: x == x, "__bool__": bool, "__repr__": repr}.items():
+        try:
+            answer: Any = ask(it)
+        except Exception as e:
+            return f"its {name} raised {type(e).__name__}: {e}"
+        if answer is False:
+            return f"its {name} says that it is none"
+    return None
+
+
 def _are_kinds(kinds: Any) -> bool:
-    return isinstance(kinds, (tuple, list)) and list(kinds[:1]) == [DEFAULT] and set(KINDS).issuperset(kinds)
+    if not isinstance(kinds, (tuple, list)) or list(kinds[:1]) != [DEFAULT] or not set(KINDS).issuperset(kinds):
+        return False
+    return len(set(kinds)) == len(kinds)
 
 
 def _why_no_queue(queue: Any) -> str | None:

@@ -84,7 +84,7 @@ class Rules:
         try:
             reason: Any = self.target.declines(eqn) if rule in COMMON else None
             reason = lowering.declines(self.target, eqn) if reason is None else reason
-            if reason is not None and not isinstance(reason, str):
+            if reason is not None and not (isinstance(reason, str) and reason):
                 raise PluginError(f"why_not of the lowering gave {reason!r}, not a reason or None")
         except Exception as e:
             blame_rule(e, rule, eqn)

@@ -49,6 +49,8 @@ def gaps(folder: Path, text: str = GAP) -> Any:
         (GAP.replace("kind", "kinds"), "gap 0 .rounding. has kinds; a gap has what, kind, reason, tests, primitives"),
         (GAP.replace("notimpl", "later"), "is of kind 'later'; kinds are notimpl, notyet, never"),
         (GAP.replace("it rounds down", ""), "has no reason"),
+        (GAP.replace("it rounds down", "  "), "has no reason: give a text"),
+        (GAP.replace('"it rounds down"', '["it rounds down"]'), "has no reason: give a text"),
         ("[gaps]", "has gaps; gaps are written as"),
         ("[[gap", "can't be read as gaps"),
         ("gap = 3", r"has gap = 3; gaps are written as \[\[gap\]\]"),
@@ -67,6 +69,24 @@ def test_files_that_are_none(tmp_path: Path, text: str, told: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read as gaps: .*No such file"):
         read_gaps(tmp_path / "gaps.toml")
+
+
+def test_files_are_read_as_toml_is_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "gaps.toml"
+    file.write_text(GAP.replace("it rounds down", "es rundet ab, größer nie"), "utf-8-sig")
+    assert read_gaps(file)[0].reason == "es rundet ab, größer nie"
+    file.write_bytes(GAP.replace("it rounds down", "größer").encode("latin-1"))
+    with pytest.raises(UsageError, match=r"gaps.toml can't be read as gaps: 'utf-8' codec"):
+        read_gaps(file)
+
+
+@pytest.mark.parametrize("option", ["--json", "--svg"])
+def test_where_cards_cannot_be_written_nothing_is_graded(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in (tmp_path / "nowhere/card", tmp_path):
+        assert main(["check", "reference", "--level", "0", option, str(file)]) == 2
+        assert f"{file} can't be written: name a file in a folder" in capsys.readouterr().err
 
 
 def test_a_gap_that_closed_fails(tmp_path: Path) -> None:

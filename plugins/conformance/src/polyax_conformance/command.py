@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
         polyax.config.update("num_cpu_devices", DEVICES)
     path = options.gaps or (GAPS if GAPS.exists() else None)
     gaps = read_gaps(path) if path else []
+    refuse_places([file for file in (options.json, options.svg) if file is not None])
     with line_of_terminal() or nullcontext() as line:
         card = _graded(options, gaps, path, line)
     print(card.text())
@@ -55,6 +57,15 @@ def run(options: argparse.Namespace) -> int:
         if file is not None:
             file.write_text(text())
     return int(bool(card.failures))
+
+
+def refuse_places(files: Iterable[Path]) -> None:
+    """Raises ``UsageError`` for a file that can't be written, before hours of grading are lost with it."""
+    from polyax.backend import UsageError
+
+    for file in files:
+        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+            raise UsageError(f"{file} can't be written: name a file in a folder that is there")
 
 
 def _graded(options: argparse.Namespace, gaps: Sequence[Gap], path: Path | None, line: ProgressLine | None) -> Card:

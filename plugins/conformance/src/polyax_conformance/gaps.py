@@ -42,8 +42,8 @@ def read_gaps(path: Path) -> list[Gap]:
       UsageError: there is no such file, or something in it isn't a gap; the text says what.
     """
     try:
-        found = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as e:
+        found = tomllib.loads(path.read_text("utf-8-sig"))  # as TOML is everywhere, and as some editors write it
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise UsageError(f"{path} can't be read as gaps: {e}") from None
     if unknown := found.keys() - {"gap"}:
         raise UsageError(f"{path} has {', '.join(sorted(unknown))}; gaps are written as [[gap]]")
@@ -57,8 +57,8 @@ def _gap(path: Path, number: int, entry: Any) -> Gap:
     where = f"{path}, gap {number} ({entry.get('what', 'without what')})"
     if unknown := entry.keys() - _KEYS:
         raise UsageError(f"{where} has {', '.join(sorted(unknown))}; a gap has what, kind, reason, tests, primitives")
-    if lacking := [key for key in ("what", "kind", "reason") if not entry.get(key)]:
-        raise UsageError(f"{where} has no {' and no '.join(lacking)}")
+    if lacking := [key for key in ("what", "kind", "reason") if not _is_told(entry.get(key))]:
+        raise UsageError(f"{where} has no {' and no '.join(lacking)}: give a text")
     if entry["kind"] not in KINDS:
         raise UsageError(f"{where} is of kind {entry['kind']!r}; kinds are {', '.join(KINDS)}")
     tests, primitives = (_texts(where, entry, key) for key in ("tests", "primitives"))
@@ -68,6 +68,10 @@ def _gap(path: Path, number: int, entry: Any) -> Gap:
         told = ", ".join(sorted(unknown))
         raise UsageError(f"{where} names primitives that aren't: {told}; polyax.backend.PRIMITIVES has all")
     return Gap(entry["what"], entry["kind"], entry["reason"], tests)
+
+
+def _is_told(text: Any) -> bool:
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _texts(where: str, entry: Any, key: str) -> tuple[str, ...]:

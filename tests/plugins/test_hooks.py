@@ -305,6 +305,7 @@ def test_plugin_whose_hook_raises_is_left_out(own: Registry) -> None:
         ({"sin": Lowering()}, "a lowering of 'sin', which is not a Primitive"),
         ({SIN: np.sin}, f"<ufunc 'sin'> for '{SIN.name}', which is not a lowering: it has no why_not and no priority"),
         ({SIN: types.SimpleNamespace(why_not=None)}, "which is not a lowering: it has no priority"),
+        ({SIN: Lowering("high")}, f"the priority of the lowering of '{SIN.name}' is 'high', not a number"),  # type: ignore[arg-type]
         ([SIN], r"polyax_lowerings gave .*, not a mapping"),
     ],
 )

@@ -189,7 +189,7 @@ def test_it_does_not_end_the_process() -> None:
         raise SystemExit(3)
 
     for kind in (method("compile", ends), launching(ends), method("to_host", ends)):
-        with backend(kind), pytest.raises(PluginError, match=rf"{OWNER} breaks .*: it raised SystemExit\(3\) while"):
+        with backend(kind), pytest.raises(PluginError, match=rf"{OWNER} raised SystemExit\(3\)"):
             program()
     with pytest.raises(PluginError, match=rf"{OWNER} raised SystemExit\(3\) when it was opened"):
         backend(method("opened", ends)).__enter__()

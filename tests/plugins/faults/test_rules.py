@@ -92,6 +92,24 @@ def test_what_lowerings_raise_keeps_its_class_and_names_them(rule: Any, doing: s
     assert f"asked for at {__file__}" in note
 
 
+def ends(*_: Any, **__: Any) -> Any:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("rule", [Kernels(ends), Kernels(right, why_not=ends), Replace(ends), Call(ends)])
+def test_a_lowering_does_not_end_the_process(rule: Any) -> None:
+    with lowering({sin_p: rule}), pytest.raises(PluginError, match=f"{WHOSE} raised SystemExit") as caught:
+        program()
+    assert the_note(caught.value).startswith(f"In {WHOSE}, while program '<lambda>' was ")
+    assert "primitives sin" in the_note(caught.value)
+
+
+def test_a_fuser_does_not_end_the_process() -> None:
+    with fuser(ends), pytest.raises(PluginError, match=f"{WHOSE} raised SystemExit") as caught:
+        program()
+    assert f"fuser 'mine' of {WHOSE}" in the_note(caught.value)
+
+
 def test_a_rule_of_no_kind_is_refused() -> None:
     class Other:
         priority = 0

@@ -212,7 +212,7 @@ def _blamed(step: Pass, program: Any, c: Compilation) -> Any:
         if made is not program and config.checks:
             check(step, program, made, c)
         return made
-    except Exception as e:
+    except BaseException as e:
         own = OWN if isinstance(e, InternalError) else ""
         blame.about(e, plugin=step.whose or own, hint=step.whose and f"{step.title}; {step.remedy}")
         raise

@@ -52,7 +52,11 @@ def tell(error: BaseException, device: Placed, what: str) -> None:
         return
     whose = owner(device.backend)
     if isinstance(error, SystemExit) and "told" not in blame.facts(error):
-        raise broken(device, f"it raised SystemExit({error}) while {what} it") from error
+        title = blame.facts(error).get("plugin", whose.title)
+        ended = PluginError(f"{title} raised SystemExit({error})")
+        blame.about(ended, **blame.facts(error))
+        tell(ended, device, what)
+        raise ended from error
     if isinstance(error, MISTAKES):
         blame.about(error, hint=f"the remedy: {whose.remedy}")
     blame.tell(error, whose.title, f"{what} {device}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,10 @@ def _lowerings(table: Any) -> Mapping[Primitive, Any]:
             raise HookError(
                 f"polyax_lowerings gave {lowering!r} for {primitive.name!r}, which is not a lowering: "
                 f"it has no {' and no '.join(lacking)}"
+            )
+        if not isinstance(lowering.priority, Real):
+            raise HookError(
+                f"the priority of the lowering of {primitive.name!r} is {lowering.priority!r}, not a number"
             )
     return table
 

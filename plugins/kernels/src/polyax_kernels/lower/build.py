@@ -132,7 +132,7 @@ class _Builder:
             for eqn in frame.eqns:
                 try:
                     inner = self.equation(frame, eqn)
-                except Exception as e:
+                except BaseException as e:
                     blame.about(e, primitives=eqn.primitive.name, source=eqn.source)
                     raise
                 if inner is not None:
@@ -170,7 +170,7 @@ class _Builder:
             origin = Origin(made.primitive.name, self.count - 1, rule, eqn.source)
             try:
                 found = self.node(eqn, lowering, args, out_avals, origin)
-            except Exception as e:
+            except BaseException as e:
                 blame_rule(e, rule, eqn)
                 raise
             if key is not None:
@@ -187,7 +187,7 @@ class _Builder:
             made = lowering.program(avals, **eqn.params)
             if plugin_of(rule):
                 check_program(made, avals, [v.aval for v in eqn.outvars])
-        except Exception as e:
+        except BaseException as e:
             blame_rule(e, rule, eqn)
             raise
         return made

@@ -86,7 +86,7 @@ class Rules:
             reason = lowering.declines(self.target, eqn) if reason is None else reason
             if reason is not None and not (isinstance(reason, str) and reason):
                 raise PluginError(f"why_not of the lowering gave {reason!r}, not a reason or None")
-        except Exception as e:
+        except BaseException as e:
             blame_rule(e, rule, eqn)
             raise
         return reason

@@ -80,7 +80,7 @@ class _Control:
             for inner, windows in self.turns(bases):
                 for step in inner.steps:
                     step(windows)
-        except Exception as e:
+        except BaseException as e:
             blame.about(e, **step_facts(getattr(step, "step", None)))
             raise
 

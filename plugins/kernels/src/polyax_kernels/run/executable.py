@@ -115,7 +115,7 @@ class PlanExecutable(Executable):
         """The step's runner, which knows what it is the runner of."""
         try:
             runner = self.runner(step)
-        except Exception as e:
+        except BaseException as e:
             blame.about(e, **step_facts(step))
             raise
         if config.checks and isinstance(step, CallStep | KernelStep) and not hasattr(runner, "stops"):
@@ -193,7 +193,7 @@ class PlanExecutable(Executable):
         try:
             for step in self.steps if steps is None else steps:
                 step(bases)
-        except Exception as e:
+        except BaseException as e:
             blame.about(e, program=self.name, **step_facts(getattr(step, "step", None)))
             raise
 

@@ -92,6 +92,14 @@ def test_what_lowerings_raise_keeps_its_class_and_names_them(rule: Any, doing: s
     assert f"asked for at {__file__}" in note
 
 
+@pytest.mark.parametrize("run", [lambda ctx, outs, args: None, lambda ctx, outs, args: np.sin(args[0])])
+def test_a_library_call_fills_its_results(run: Any) -> None:
+    told = "the library call wrote nothing to result 0: fill outs"
+    with polyax.config.override(checks=True), lowering({sin_p: Call(run)}), pytest.raises(PluginError, match=told) as e:
+        program()
+    assert the_note(e.value).startswith(f"In {WHOSE}, while program '<lambda>' was run on hello_c:0: primitives sin")
+
+
 def ends(*_: Any, **__: Any) -> Any:
     raise SystemExit(3)
 

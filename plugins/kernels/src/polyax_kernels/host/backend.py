@@ -179,6 +179,9 @@ class HostExecutable(PlanExecutable):
         return _launcher(step, self.backend.compiled(step.kernel))
 
 
+_MARK = np.frombuffer(b"unfilled", np.uint8)
+
+
 class _Later(Queue):
     """A queue that runs nothing in the calling thread."""
 
@@ -228,7 +231,30 @@ def _caller(step: CallStep, context: CallContext, arrays: Arrays) -> Runner:
     def run(bases: Sequence[Memory]) -> None:
         ready(*arrays(bases))
 
-    return run
+    def checked(bases: Sequence[Memory]) -> None:
+        outs, args = arrays(bases)
+        marked = _mark(outs, args)
+        ready(outs, args)
+        for n, (x, before) in marked.items():
+            if np.array_equal(_bytes(x), before):
+                raise PluginError(f"the library call wrote nothing to result {n}: fill outs[{n}], such as by [...] =")
+
+    return checked if config.checks else run
+
+
+def _mark(outs: Sequence[np.ndarray], args: Sequence[np.ndarray]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Bytes that nobody computes by chance in the memory of results, by number, which isn't that of an operand: what
+    was there before may look right."""
+    marked: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    for n, x in enumerate(outs):
+        if x.nbytes >= len(_MARK) and x.flags.c_contiguous and not any(np.may_share_memory(x, y) for y in args):
+            marked[n] = x, np.resize(_MARK, x.nbytes)
+            _bytes(x)[...] = marked[n][1]
+    return marked
+
+
+def _bytes(x: np.ndarray) -> np.ndarray:
+    return x.reshape(-1).view(np.uint8)
 
 
 def _launcher(step: KernelStep, function: Function) -> Runner:

@@ -318,8 +318,11 @@ def dynamic(c: Context) -> Value | None:
     v = c.choose(lambda v: v.x.ndim)
     if v is None:
         return None
-    starts = [c.choose(lambda v: v.kind == "i" and v.x.ndim == 0) for _ in v.x.shape]
-    starts = [s.x if s else c.random.randint(-1, 3) for s in starts]
+    first = c.choose(lambda v: v.kind == "i" and v.x.ndim == 0)
+    if first is None:
+        starts = [c.random.randint(-1, 3) for _ in v.x.shape]
+    else:  # all are of one type
+        starts = [c.choose(lambda v: v.x.dtype == first.x.dtype and v.x.ndim == 0).x for _ in v.x.shape]
     sizes = [c.random.randint(0 if n == 0 else 1, n) for n in v.x.shape]
     part = c.lax.dynamic_slice(v.x, starts, sizes)
     if c.chance(0.5):

@@ -49,6 +49,13 @@ def test_operators() -> None:
         assert repr((i % 4 + i // 4) << 2) == "shift_left(add(mod(p1, 4), floordiv(p1, 4)), 2)"
 
 
+def test_values_of_expressions_are_not_known_yet() -> None:
+    with consing():
+        x = param(0, "float32")
+        with pytest.raises(TypeError, match=r"lt\(p0, 0.0\) isn't known while a kernel is built: choose with op\("):
+            bool(x < 0)
+
+
 def test_diamonds_take_linear_time() -> None:
     started = time.thread_time()
     with consing():

@@ -92,6 +92,10 @@ class Expr:
     def __neg__(self) -> Expr:
         return op("neg", self)
 
+    def __bool__(self) -> bool:
+        which = 'choose with op("select", which, x, y)'
+        raise TypeError(f"the value of {self} isn't known while a kernel is built: {which}")
+
 
 ExprLike = Expr | int | float | bool
 

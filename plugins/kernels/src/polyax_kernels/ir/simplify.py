@@ -61,7 +61,8 @@ class Simplifier:
         if x.dtype == INT and x.attr in ("add", "sub", "mul", "neg"):
             return self._linear(x)
         rule = _RULES.get(x.attr)
-        return x if rule is None else rule(self, x) or x
+        simpler = None if rule is None else rule(self, x)
+        return x if simpler is None else simpler
 
     def _masked_load(self, x: Expr) -> Expr:
         indices, (mask, other) = x.args[:-2], x.args[-2:]

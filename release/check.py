@@ -20,10 +20,10 @@ from pathlib import Path
 from projects import DIST, Project, projects, run, table
 
 KB, MB = 1000, 1000**2
-WHEEL_LIMIT = 1.3 * MB
-"""Of the core, which has 1.266, and 667 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
-CPU_LIMIT = 272 * MB
-"""Of what polyax[cpu] installs, which is 270: llvmlite has 179 MB of this, NumPy 57, OpenBLAS 27."""
+WHEEL_LIMIT = 1.35 * MB
+"""Of the core, which has 1.302, and 676 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
+CPU_LIMIT = 273 * MB
+"""Of what polyax[cpu] installs, which is 271: llvmlite has 179 MB of this, NumPy 57, OpenBLAS 27."""
 MADE = {"PKG-INFO", ".gitignore"}
 """What hatch adds to source archives: the metadata, and what git ignores, that it would leave out again."""
 

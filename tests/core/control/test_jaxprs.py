@@ -130,6 +130,22 @@ def test_gradients_pass_loops_of_unknown_length_in_what_these_give_on() -> None:
     assert loop.params["body_nconsts"] == 0  # the test reads it
 
 
+def test_what_all_branches_pass_through_is_no_result() -> None:
+    def f(p, x, y):
+        return lax.cond(p, lambda x, y: (x, y + 1, x), lambda x, y: (x, y - 1, y), x, y)
+
+    (choice,) = equations(f, True, XS, XS, name="cond")
+    assert len(choice.outvars) == 2
+    x, y = XS, XS * 3
+    for apply in (lambda f: f, jax.jit):
+        for p, want in ((True, (x, y + 1, x)), (False, (x, y - 1, y))):
+            np.testing.assert_array_equal(apply(f)(p, x, y), want)
+    grads = jax.grad(lambda x, y: sum(v @ v for v in f(False, x, y)), (0, 1))(x, y)
+    np.testing.assert_array_equal(grads, (2 * x, 2 * (y - 1) + 2 * y))
+    (choice,) = equations(lambda i, x: lax.switch(i, [lambda x: x] * 3, x), 1, XS, name="cond")
+    assert not choice.outvars
+
+
 def test_batching_leaves_alone_what_is_not_mapped() -> None:
     def f(w, x):
         return lax.scan(lambda c, _: ((c[0] * 2, c[1] + w), c[0]), (1.0, x), None, length=4)

@@ -52,6 +52,16 @@ def f_same(x):
     return x
 
 
+def test_names_after_z_are_those_of_jax():
+    def f(x):
+        for _ in range(27):
+            x = lax.sin(x)
+        return x
+
+    lines = str(polyax.make_jaxpr(f)(X)).splitlines()
+    assert [line.split(":")[0].strip() for line in lines[25:28]] == ["z", "ba", "bb"]
+
+
 def test_equations_without_results_bind_nothing():
     look = polyax.make_jaxpr(lambda a: (polyax.debug.inspect_array_sharding(a, callback=print), lax.sin(a))[1])(X)
     assert str(look) == (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import string
 from collections import Counter
@@ -29,10 +28,11 @@ TOKENS = r"""(?P<program>\b(?:lambda|let|in)\b(?=\ [;\(a-z]|$))
 
 
 def variable_names() -> Iterator[str]:
-    """``a b ... z aa ab ...``"""
-    for length in itertools.count(1):
-        for letters in itertools.product(string.ascii_lowercase, repeat=length):
-            yield "".join(letters)
+    """``a b ... z ba bb ...``: as in JAX, numbers with 26 digits, of which ``a`` is zero."""
+    yield from string.ascii_lowercase
+    for head in variable_names():
+        if head != "a":
+            yield from (head + last for last in string.ascii_lowercase)
 
 
 class _Namer:

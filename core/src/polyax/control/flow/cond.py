@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax.control.inner.lists import Mask, either, kept, merged, nonzeros, partition, with_zeros
-from polyax.control.inner.programs import derived, pruned, run, share_consts, without_inputs
+from polyax.control.inner.programs import derived, forwarded, pruned, reordered, run, share_consts, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects, join_effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
@@ -30,10 +30,18 @@ Branches = tuple[ClosedJaxpr, ...]
 
 
 def bind_cond(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any]) -> list[Any]:
+    """Results of the chosen branch. What all branches pass through isn't one of the equation's: nothing copies it."""
     programs, consts = share_consts(branches)
     if ambient.varying and (vma := vma_of(index)):
         programs = [_varying(p, vma) for p in programs]
-    return cond_p.bind(index, *consts, *operands, branches=tuple(programs))
+    args = [*consts, *operands]
+    passed = [same.pop() if len(same := set(found)) == 1 else None for found in zip(*map(forwarded, programs))]
+    if all(n is None for n in passed):
+        return cond_p.bind(index, *args, branches=tuple(programs))
+    chosen = tuple(k for k, n in enumerate(passed) if n is None)
+    branches = tuple(reordered(p, tuple(range(len(args))), chosen) for p in programs)
+    outs = cond_p.bind(index, *args, branches=branches)
+    return merged([n is None for n in passed], outs, [args[n] for n in passed if n is not None])
 
 
 @memoize_by_jaxpr

@@ -5,6 +5,7 @@ Those of functions that are loaded when they are first asked for are so here too
 
 from typing import Any
 
+from polyax import late as _late
 from polyax import lax as _lax
 from polyax.control.calls.closed import call_p as call_p
 from polyax.control.calls.closed import closed_call_p as closed_call_p
@@ -155,8 +156,17 @@ from polyax.ops.windows import reduce_window_sum_p as reduce_window_sum_p
 from polyax.ops.windows import select_and_gather_add_p as select_and_gather_add_p
 from polyax.ops.windows import select_and_scatter_add_p as select_and_scatter_add_p
 
+_LATE = (
+    _late.names_of("polyax.control.refs.primitives", "get_p", "swap_p")
+    | _late.names_of("polyax.lax.updates", "tridiagonal_solve_p")
+    | _late.names_of("polyax.ops.keys", "random_bits_p", "random_fold_in_p", "random_seed_p", "random_split_p")
+    | _late.names_of("polyax.ops.memories", "device_put_p")
+    | _late.names_of("polyax.ops.reflections", "hessenberg_p", "tridiagonal_p")
+    | _late.names_of("polyax.ops.schur", "schur_p")
+)
+
 
 def __getattr__(name: str) -> Any:
-    if name.endswith("_p") and hasattr(_lax, name):
+    if name.endswith("_p") and name not in _LATE and hasattr(_lax, name):
         return getattr(_lax, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _late.load(__name__, _LATE, name)

@@ -35,7 +35,7 @@ TOOLKITS = (
     "wasmtime",
 )
 PLUGINS = [f"{package}.plugin" for package in PACKAGES if package not in ("polyax", "polyax_kernels")]
-MODULES = 386
+MODULES = 387
 """What ``import polyax`` may load beside NumPy, of ours and of Python's, which has more in later versions; ``make
 bench`` times it."""
 

@@ -47,4 +47,5 @@ def code(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return real(text, *how)
 
     monkeypatch.setattr(machine_code, "object_code", object_code)
+    monkeypatch.setattr(machine_code, "kept", lambda key: None)  # else nothing is written
     return texts

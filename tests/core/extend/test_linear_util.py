@@ -172,7 +172,7 @@ def test_equations_bound_again_keep_their_lines() -> None:
 def test_names_of_primitives() -> None:
     eqns = polyax.make_jaxpr(lambda x: polyax.jit(jnp.sin)(x))(1.0).eqns
     assert eqns[0].primitive is primitives.jit_p and primitives.optimization_barrier_p.name == "optimization_barrier"
-    late = "get swap device_put random_bits random_seed hessenberg schur tridiagonal tridiagonal_solve".split()
+    late = ["get", "swap", "device_put", "random_bits", "random_seed", "hessenberg", "schur", "tridiagonal_solve"]
     assert [getattr(primitives, f"{name}_p").name for name in late] == late
     with pytest.raises(AttributeError, match="no_such_p"):
         primitives.no_such_p  # noqa: B018  # pyright: ignore

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax_kernels.ir.expr import Axis, Expr, Fold, Load, const, fold, index, make, op, postorder, rewrite
-from polyax_kernels.ir.kernel import Stage, Store
+from polyax_kernels.ir.kernel import Stage, Store, map_stages
 from polyax_kernels.lower.lowering import Update
 
 Slip = Callable[[Expr], Expr | None]
@@ -157,7 +157,8 @@ def slipped(slip: Slip, x: Expr, *, first: bool = False) -> Expr:
         return x
     at = found[0 if first else -1]
     if at is x:
-        return slip(x) or x
+        changed = slip(x)
+        return x if changed is None else changed
     return rewrite(x, lambda node: slip(node) if node is at else None)
 
 
@@ -205,10 +206,7 @@ def regrid(stages: tuple[Stage, ...], axes: Mapping[Axis, Axis]) -> tuple[Stage,
     def change(x: Expr) -> Expr:
         return rewrite(x, lambda e: index(axes[e.attr]) if e.kind == "index" and e.attr in axes else None)
 
-    return everywhere(
-        lambda s: Store(s.slot, tuple(map(change, s.indices)), change(s.value), s.mask and change(s.mask), s.combine),
-        stages,
-    )
+    return map_stages(stages, change)
 
 
 def another_grid(update: Update, by: int) -> Update:

@@ -146,6 +146,17 @@ def test_what_all_branches_pass_through_is_no_result() -> None:
     assert not choice.outvars
 
 
+@pytest.mark.parametrize("given", [3.0, 3, np.float64(2.0), np.ones(3), [1.0]], ids=repr)
+def test_what_conds_pass_through_becomes_arrays(given: object) -> None:
+    found = lax.cond(jnp.asarray(True), lambda x: x, lambda x: x, given)
+    want = jax.tree.map(jnp.asarray, given)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(want), strict=True):
+        assert isinstance(x, jax.Array) and jax.typeof(x) == jax.typeof(y)
+    if isinstance(given, np.ndarray):
+        given[0] = 7.0
+        assert found[0] == 1.0
+
+
 def test_batching_leaves_alone_what_is_not_mapped() -> None:
     def f(w, x):
         return lax.scan(lambda c, _: ((c[0] * 2, c[1] + w), c[0]), (1.0, x), None, length=4)

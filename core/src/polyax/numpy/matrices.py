@@ -352,7 +352,7 @@ def matrix_power(a: Any, n: int) -> Any:
     if a.ndim < 2:
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     if a.shape[-2] != a.shape[-1]:
-        raise TypeError("Last 2 dimensions of the array must be square")
+        raise TypeError(f"Last 2 dimensions of the array must be square, got shape {a.shape}")
     if n == 0:
         return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     base, n = (inv(a), -n) if n < 0 else (a, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.control.inner.lists import Mask, either, kept, merged, nonzeros, partition, with_zeros
+from polyax.control.inner.lists import Mask, as_arrays, either, kept, merged, nonzeros, partition, with_zeros
 from polyax.control.inner.programs import derived, forwarded, pruned, reordered, run, share_consts, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects, join_effects
@@ -41,7 +41,7 @@ def bind_cond(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[An
     chosen = tuple(k for k, n in enumerate(passed) if n is None)
     branches = tuple(reordered(p, tuple(range(len(args))), chosen) for p in programs)
     outs = cond_p.bind(index, *args, branches=branches)
-    return merged([n is None for n in passed], outs, [args[n] for n in passed if n is not None])
+    return merged([n is None for n in passed], outs, as_arrays([args[n] for n in passed if n is not None]))
 
 
 @memoize_by_jaxpr

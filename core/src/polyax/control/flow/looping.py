@@ -13,7 +13,7 @@ from polyax.control.flow.scan import scan_p
 from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.bodies import settled, traced
 from polyax.control.inner.differences import carries, first_parameter
-from polyax.control.inner.lists import kept, merged, partition
+from polyax.control.inner.lists import as_arrays, kept, merged, partition
 from polyax.control.inner.programs import forwarded, hoisted, pruned, reordered, without_inputs
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
@@ -23,7 +23,7 @@ from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionErr
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.refs import is_ref, met
 from polyax.meshes.explicit import without_dim
-from polyax.ops.basis import add, convert, convert_element_type, reshape
+from polyax.ops.basis import add, convert_element_type, reshape
 from polyax.ops.compare import lt
 from polyax.ops.joining import concatenate, stack
 from polyax.ops.slicing import index_in_dim, slice_in_dim
@@ -99,7 +99,7 @@ def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> li
         body_jaxpr=_with_constants(body, len(of_body), fixed),
         body_nconsts=len(of_body) + len(constant),
     )
-    return merged(fixed, _as_arrays(constant), outs)
+    return merged(fixed, as_arrays(constant), outs)
 
 
 def _with_constants(body: ClosedJaxpr, first: int, fixed: Sequence[bool], more: Sequence[bool] = ()) -> ClosedJaxpr:
@@ -113,10 +113,6 @@ def _with_constants(body: ClosedJaxpr, first: int, fixed: Sequence[bool], more: 
     constant, carry = partition(fixed, range(first, end))
     order = (*range(first), *constant, *carry, *range(end, len(body.in_avals)))
     return reordered(body, order, tuple(n for n, left_out in enumerate((*fixed, *more)) if not left_out))
-
-
-def _as_arrays(xs: Sequence[Any]) -> list[Any]:
-    return [convert(x, a.dtype, a.weak_type) for x, a in zip(xs, [aval_of(x) for x in xs], strict=True)]
 
 
 def _check_test(test: ClosedJaxpr, tree: PyTreeDef) -> None:
@@ -208,10 +204,10 @@ def _bind_scan(
     mask = (*fixed, *again)
     program = _with_constants(body, len(consts), fixed, again)
     if all(mask) and not body.jaxpr.effects:
-        return _as_arrays(known)
+        return as_arrays(known)
     counts = {"num_carry": len(carry), "num_consts": len(consts) + len(constant)}
     outs = scan_p.bind(*consts, *constant, *carry, *xs, jaxpr=program, **counts, **settings)
-    return merged(mask, _as_arrays(known), outs)
+    return merged(mask, as_arrays(known), outs)
 
 
 def _source(f: Callable[..., Any], *args: Any) -> SourceOf:

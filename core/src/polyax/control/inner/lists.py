@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ops.basis import convert
 from polyax.trace.symbolic import Zero
 
 T = TypeVar("T")
@@ -70,6 +71,11 @@ def with_zeros(nonzero: Sequence[bool], values: Iterable[Any], avals: Iterable[S
     """The values where ``nonzero`` holds, and symbolic zeros of these types elsewhere."""
     values = iter(values)
     return [next(values) if nz else Zero(a) for nz, a in zip(nonzero, avals, strict=True)]
+
+
+def as_arrays(xs: Iterable[Any]) -> list[Any]:
+    """What a construct gives on as it got it: never a number of Python's, nor the caller's own NumPy array."""
+    return [convert(x, a.dtype, a.weak_type) for x, a in ((x, aval_of(x)) for x in xs)]
 
 
 def fixpoint(step: Callable[[Mask], Sequence[bool]], start: Sequence[bool]) -> Mask:

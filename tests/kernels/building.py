@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from polyax_kernels.emit.c import CEmitter, program
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.ir.expr import Axis, Expr, index, load
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store
@@ -77,3 +79,12 @@ class CompiledKernels:
 
 def run_c(kernel: Kernel, buffers: Sequence[np.ndarray], schedule: Schedule | None = None) -> None:
     CompiledKernels([kernel], [schedule or Schedule()]).run(0, kernel, buffers)
+
+
+def assert_gives(kernel: Kernel, x: np.ndarray, want: np.ndarray, rtol: float) -> None:
+    """As C and through NumPy, with the schedule that is chosen for it, the kernel makes ``want`` of ``x``."""
+    schedule = choose(kernel)
+    for runner in (run_c, lambda kernel, buffers, schedule: run(kernel, buffers, (), schedule)):
+        buffers = [x, result_of(kernel)]
+        runner(kernel, buffers, schedule)
+        np.testing.assert_allclose(buffers[1], want, rtol=rtol, err_msg="C" if runner is run_c else "NumPy")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import metadata
 from typing import Any
 
@@ -391,6 +393,26 @@ def test_compilations_are_told_once_and_never_per_launch() -> None:
     (event,) = events
     assert event.device == devices("reference")[0] and event.seconds >= 0
     assert event.executable.report().backend == "reference"
+
+
+def test_threads_tell_a_plugin_at_the_same_time() -> None:
+    meeting = threading.Barrier(2, timeout=60)
+
+    @hookimpl
+    def polyax_compiled(event: Any) -> None:
+        meeting.wait()  # until the other thread is in here too
+
+    def compiles(x: float) -> Any:
+        with default_device(devices("reference")[0]):
+            return jit(lambda y: sin(y) * x)(np.float32(1))
+
+    record = registry.register(plugin(polyax_compiled=polyax_compiled), "reference.meeting")
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(compiles, (2.0, 3.0)))
+    finally:
+        registry.unregister(record)
+    assert record.status == "loaded" and not meeting.broken, record.cause
 
 
 def test_log_of_compilations(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ import importlib
 import os
 import re
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -31,6 +32,14 @@ _READY = "do so in Backend.opened, or later"
 Status = Literal["not loaded", "loaded", "blocked", "failed"]
 
 
+class Doing(threading.local):
+    """What the thread that asks is doing with a plugin: several may call its hooks at the same time."""
+
+    def __init__(self) -> None:
+        self.actions: dict[str, str] = {}
+        """Each action, and why it can't succeed, once that is known."""
+
+
 @dataclass
 class Plugin:
     """One entry point: where it comes from and what became of it."""
@@ -51,8 +60,7 @@ class Plugin:
     """The versions of the contract that it was written for; None, if it doesn't say."""
     hooks: Any = None
     """The hooks that it implements, once it is loaded; each is called with keywords and gives a list."""
-    doing: dict[str, str] = field(default_factory=dict)
-    """What is being done with it, and why that can't succeed, once it is known."""
+    doing: Doing = field(default_factory=Doing)
 
     @property
     def platform(self) -> str:
@@ -143,13 +151,14 @@ def guarded(plugin: Plugin, action: str, work: Callable[[], Any]) -> Any:
     Whatever a stranger's code raises, the other plugins go on: toolkits end the process, by ``SystemExit``, where a
     license or a driver is missing. Only the user's own interruption is passed on.
     """
-    if action in plugin.doing:
-        plugin.doing[action] = f"it computes or asks for devices while {action}, before it is ready: {_READY}"
-        plugin.fail(plugin.doing[action])
+    doing = plugin.doing.actions
+    if action in doing:
+        doing[action] = f"it computes or asks for devices while {action}, before it is ready: {_READY}"
+        plugin.fail(doing[action])
         return None
     trace(f"{plugin.title}: {action}")
     began = time.perf_counter()
-    plugin.doing[action] = ""
+    doing[action] = ""
     try:
         return work()
     except KeyboardInterrupt:
@@ -163,7 +172,7 @@ def guarded(plugin: Plugin, action: str, work: Callable[[], Any]) -> Any:
         plugin.fail(f"{type(e).__name__} while {action}{_said(e)}", _details(e))
     finally:
         plugin.seconds += time.perf_counter() - began
-        if cause := plugin.doing.pop(action):
+        if cause := doing.pop(action):
             plugin.fail(cause)
     trace(f"{plugin.title} failed: {plugin.cause}")
     return None

@@ -95,7 +95,7 @@ class Registry:
         module = guarded(plugin, "importing", plugin.load)
         if plugin.status != "failed":
             self._admit(plugin, module)
-        if plugin.status == "failed" and not plugin.doing:
+        if plugin.status == "failed" and not plugin.doing.actions:
             warn_failed(plugin)
 
     def register(self, plugin: Any, entry: str, *, distribution: str = THIS_PROGRAM, version: str = "") -> Plugin:
@@ -319,7 +319,7 @@ def _guarded(claim: Claim, action: str, work: Callable[[], Any]) -> Any:
     result = guarded(claim.plugin, f"{action} {claim.spec.name!r}", work)
     if claim.plugin.status != "failed":
         return result
-    if not claim.plugin.doing:  # else it asks for itself: it is told where it ends
+    if not claim.plugin.doing.actions:  # else it asks for itself: it is told where it ends
         warn_failed(claim.plugin)
     return claim.plugin.cause
 

@@ -66,6 +66,10 @@ def square(n: int) -> Arrays:
     return (normal(side, side),)
 
 
+def short_rows(n: int) -> Arrays:
+    return (normal(n // 32, 32),)
+
+
 def cube(n: int) -> Arrays:
     """Three dimensions, of which none is like another."""
     side = round((n / 6) ** (1 / 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from operations.operation import Operation, cast, cube, square, vector
+from operations.operation import Operation, cast, cube, short_rows, square, vector
 
 OVER = "sum prod max min mean var std argmax any logsumexp"
 AXES: dict[str, int | None] = {"all": None, "0": 0, "1": 1}
@@ -20,6 +20,11 @@ def operations() -> Iterator[Operation]:
     for dtype in ("bfloat16", "float16", "complex64", "int8"):
         yield Operation(f"{dtype} sum[0]", _over("sum", 0), cast(square, dtype), gradient=False)
         yield Operation(f"{dtype} sum[1]", _over("sum", 1), cast(square, dtype), gradient=False)
+    for dtype in ("bfloat16", "float16", "float32"):
+        for name in ("softmax", "log_softmax", "standardize"):
+            call = lambda m, x, name=name: getattr(m.nn, name)(x)
+            smooth = name != "standardize"  # the sum of its squares is the same for all rows
+            yield Operation(f"{name}[{dtype} 32s]", call, cast(short_rows, dtype), gradient=smooth)
     for name in CUMULATIVE.split():
         for axis in (0, 1):
             yield Operation(f"{name}[{axis}]", _cumulative(name, axis), square)

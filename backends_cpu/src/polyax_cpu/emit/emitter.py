@@ -251,9 +251,9 @@ class LlvmEmitter(Emitter[IrValue]):
             return self.cast(wide, single, target)
         x = self.cast(x, source, single)
         n = self.b.convert("bitcast", x, "i32")
-        upper = self.b.plain("lshr", n, n.like(16))
-        rounded = self.b.plain("lshr", n + 0x7FFF + (upper & 1), n.like(16))
-        return self.b.convert("trunc", self.b.select(x.compare("!=", x), upper | 64, rounded), "i16")
+        odd = self.b.plain("lshr", n, n.like(16)) & 1
+        rounded = self.b.select(x.compare("!=", x), n | 0x400000, n + 0x7FFF + odd)
+        return self.b.convert("trunc", self.b.plain("lshr", rounded, n.like(16)), "i16")
 
     def bitcast(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
         return x if TYPES[target.name] == x.type else self.b.convert("bitcast", x, TYPES[target.name])

@@ -20,6 +20,7 @@ from polyax_kernels.ir.dependences import Facts, rounds, union
 from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, index, load, op, postorder, rebuild, remaker, rewrite
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_kernel, map_stores, store_roots
 from polyax_kernels.ir.scalars import cost
+from polyax_kernels.passes.wide_scratch import in_wide_scratch
 
 ACCUMULATORS = 4
 """Vectors that a fold carries, as folds of single rows do."""
@@ -27,7 +28,7 @@ ACCUMULATORS = 4
 
 def block(kernel: Kernel) -> tuple[Kernel, tuple[Blocks, ...]]:
     """The kernel whose last grid axis goes from block to block; stages have an axis of rows around theirs."""
-    kernel = map_kernel(in_stages(kernel), remaker())  # equal expressions are found by what they are
+    kernel = map_kernel(in_wide_scratch(in_stages(kernel)), remaker())  # equal expressions are found by what they are
     rows = _RowBlocks(kernel)
     stages = [stage for before in kernel.stages for stage in rows.stages(before)]
     grid = (*kernel.grid[:-1], rows.blocks.base)

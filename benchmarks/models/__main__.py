@@ -1,9 +1,13 @@
 """Runs one program: ``python models with_flax flax_mlp``, and tells its times as lines of JSON.
 
+Garbage is collected before each is timed: importing so many modules leaves a collection of everything about to
+happen (a tenth of a second, here and with JAX), and which of the two it would meet in its first step is chance.
+
 The first line says what setting up and the first step took. For each line of standard input, a number, as many
 steps are run, and the seconds of one are told.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -26,9 +30,11 @@ def main(module: str, name: str) -> None:
         result = jax.block_until_ready(work())
         return time.perf_counter() - began, result
 
+    gc.collect()
     began = time.perf_counter()
     step = PROGRAMS[name]()
     setup = time.perf_counter() - began
+    gc.collect()
     first, _ = timed(step)
     print(json.dumps({"setup": setup, "first": first}), file=told, flush=True)
     for line in sys.stdin:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,3 +39,28 @@ def test_ratios_are_of_the_first_peer() -> None:
     sides = [SIDES.Side(name, "python") for name in ("polyax", "jax", "numpy")]
     assert SWEEP.ratio(row, sides) == 0.25 and not SWEEP.agree(row, sides)
     assert SWEEP.ratio(row, sides[:1]) is None
+
+
+def test_the_next_side_waits_for_threads_that_look_for_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As OpenBLAS's do after a call, here for a fifth of a second; others never end."""
+    for spinning, waits in ((0.2, 0.2), (math.inf, SIDES.SPINNING)):
+        clock = Clock(spinning)
+        monkeypatch.setattr(SIDES, "time", clock)
+        SIDES.rest()
+        assert waits <= clock.now <= waits + 3 * SIDES.GLANCE
+
+
+class Clock:
+    """A process whose threads use a core for so long."""
+
+    def __init__(self, spinning: float) -> None:
+        self.spinning, self.now = spinning, 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return min(self.now, self.spinning)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds

@@ -79,6 +79,9 @@ def _linear_algebra() -> Iterator[Operation]:
         yield Operation(f"linalg.{name}", call, _spd, ("small", "cache"), gradient=name != "pinv")
     lower = lambda m, x: m.scipy.linalg.solve_triangular(m.numpy.tril(x), x, lower=True)
     yield Operation("solve_triangular", lower, _spd, ("small", "cache"))
+    ones = lambda m, x: m.numpy.ones(x.shape[0] - 1, x.dtype)
+    values = lambda m, x: m.scipy.linalg.eigh_tridiagonal(x, ones(m, x), eigvals_only=True)
+    yield Operation("eigh_tridiagonal", values, lambda n: (normal(isqrt(n)),), ("small", "cache"), gradient=False)
     yield Operation("expm", lambda m, x: m.scipy.linalg.expm(x / 1e3), _spd, ("small",))
 
 

@@ -13,6 +13,7 @@ from polyax.lax import lenient as lax
 from polyax.lax import linalg as primitives
 from polyax.numpy.promotion import inexact
 from polyax.scipy.linalg.factorizations import adjoint, inexact_arrays
+from polyax.scipy.linalg.tridiagonal import hermitian, tridiagonal_eigenvalues
 
 __all__ = ["eigh_tridiagonal", "hessenberg", "polar", "rsf2csf", "schur"]
 
@@ -174,11 +175,12 @@ def eigh_tridiagonal(
     d, e = inexact_arrays("eigh_tridiagonal", d, e)
     if d.ndim != 1 or e.shape != (d.shape[0] - 1,):
         raise TypeError(f"eigh_tridiagonal needs n numbers and n - 1 of them, got shapes {d.shape} and {e.shape}")
-    whole = jnp.diag(jnp.real(d)) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
     subset = None
     if select == "i":
         if select_range is None or not 0 <= select_range[0] <= select_range[1] < d.shape[0]:
             raise ValueError(f"for select='i' select_range must be two indices in order, got {select_range}")
         subset = (select_range[0], select_range[1] + 1)
-    vectors, values = primitives.eigh(whole, subset_by_index=subset)
+    if eigvals_only and d.size:
+        return tridiagonal_eigenvalues(subset, d, e)
+    vectors, values = primitives.eigh(hermitian(d, e), subset_by_index=subset)
     return values if eigvals_only else (values, vectors)

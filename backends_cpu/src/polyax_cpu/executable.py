@@ -16,7 +16,7 @@ from polyax.runtime.contract.calls import CallKind, NativeCall, later
 from polyax.runtime.contract.queue import INLINE_COST
 from polyax_cpu import pool
 from polyax_cpu.calls.table import Runs, native_call, supported
-from polyax_cpu.kernels import compiling
+from polyax_cpu.kernels import Cuts, compiling
 from polyax_cpu.libraries.callouts import call_out
 from polyax_cpu.loops import Made, native_control, too_large
 from polyax_cpu.machine_code import Started
@@ -32,7 +32,6 @@ from polyax_cpu.steps import (
     piece_of,
     piece_of_library,
 )
-from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
 from polyax_kernels.host.meeting import meets
 from polyax_kernels.ir.kernel import Kernel
@@ -124,7 +123,7 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     if isinstance(step, KernelStep):
         kernel = executable.backend.compiled(step.kernel)
         extent = rows(step)
-        piece = _piece(step, extent) if executable.divides else extent
+        piece = _piece(step, extent, kernel.cuts) if executable.divides else extent
         return described(kernel.address, step.operands, step.scalars, extent, piece, cost_of(step), kernel)
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes, executable.divides)
@@ -139,11 +138,9 @@ def _control(executable: CpuExecutable, step: ControlStep, started: Started = la
     return native_control(lambda inner: _within(executable, inner), step, executable.members == 1, started)
 
 
-def _piece(step: KernelStep, extent: int) -> int:
+def _piece(step: KernelStep, extent: int, cuts: Cuts) -> int:
     """The rows of a kernel that a thread computes at a time."""
-    schedule = choose(step.kernel)
-    strips = schedule.lanes > 1 and len(step.kernel.grid) == 1
-    return piece_of(cost_of(step), extent, schedule.grain, 1 if strips else MOST) if schedule.parallel else extent
+    return piece_of(cost_of(step), extent, cuts.grain, 1 if cuts.strips else MOST) if cuts.several else extent
 
 
 def _within(executable: CpuExecutable, step: Step) -> Described | None:

@@ -7,14 +7,14 @@ import hashlib
 import threading
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from polyax_cpu import compiler, machine_code, pool
 from polyax_cpu.emit.emitter import add_kernel
 from polyax_cpu.llvm import Module
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import FUNCTION
-from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.kernel import Kernel, Schedule
 from polyax_kernels.ir.keys import structural_key
 
 
@@ -23,26 +23,49 @@ def source(kernel: Kernel) -> str:
     return module_of(kernel).text()
 
 
-def module_of(kernel: Kernel) -> Module:
+def module_of(kernel: Kernel, schedule: Schedule | None = None) -> Module:
     """The module that holds the kernel alone."""
     module = Module(["kernel"])
-    add_kernel(module, kernel, choose(kernel), "kernel")
+    add_kernel(module, kernel, schedule or choose(kernel), "kernel")
     return module
+
+
+class Cuts(NamedTuple):
+    """How the rows of a kernel may be cut into pieces: all that launches ask of its schedule."""
+
+    several: bool
+    """Whether they may be at all."""
+    strips: bool
+    """Whether rows lie beside each other in memory, and are read in strips."""
+    grain: int
+    """Pieces are multiples of so many."""
+
+
+def _cuts(kernel: Kernel, schedule: Schedule) -> Cuts:
+    return Cuts(schedule.parallel > 0, schedule.lanes > 1 and len(kernel.grid) == 1, schedule.grain)
 
 
 class NativeKernel:
     """A compiled kernel: ``address`` is valid as long as this object lives. It can also be called.
 
-    What is not on disk is compiled by whoever first asks for the address, on any thread.
+    What is not on disk is compiled by whoever first asks for the address, on any thread. On disk its ``cuts`` are
+    beside its code: to choose a schedule takes longer than to read both.
     """
 
-    __slots__ = ("_address", "code", "key")
+    __slots__ = ("_address", "code", "cuts", "key")
 
     def __init__(self, kernel: Kernel) -> None:
         self.key = f"kernel {structural_key(kernel)}"
-        found = machine_code.kept(self.key)
-        self.code = _of_module(module_of(kernel)) if found is None else _Code(lambda: found, {self.key})
-        self._address = None if found is None else self.code.address(self.key)
+        self._address = None
+        found = _kept(self.key)
+        if found is None:
+            schedule = choose(kernel)
+            self.cuts = _cuts(kernel, schedule)
+            self.code = _of_module(module_of(kernel, schedule))
+        else:
+            self.cuts, code = found
+            self.code = _Code(lambda: code, {self.key})
+            self.find()
 
     @property
     def made(self) -> bool:
@@ -50,12 +73,29 @@ class NativeKernel:
 
     @property
     def address(self) -> int:
-        if self._address is None:
-            self._address = self.code.address(self.key)
+        return self.find() if self._address is None else self._address
+
+    def find(self) -> int:
+        """The address; waits for the thread that makes the code, if there is one."""
+        self._address = self.code.address(self.key, self.cuts)
         return self._address
 
     def __call__(self, buffers: Any, scalars: Any, begin: int, end: int) -> None:
         FUNCTION(self.address)(buffers, scalars, begin, end)
+
+
+def _kept(key: str) -> tuple[Cuts, bytes] | None:
+    """What is on disk of a kernel; None if that is nothing that ``_keep`` wrote."""
+    head, _, code = (machine_code.kept(key) or b"").partition(b"\n")
+    numbers = head.split()
+    if len(numbers) != len(Cuts._fields) or not all(map(bytes.isdigit, numbers)):
+        return None
+    several, strips, grain = map(int, numbers)
+    return Cuts(several > 0, strips > 0, grain), code
+
+
+def _keep(key: str, cuts: Cuts, code: bytes) -> None:
+    machine_code.keep(key, b"%d %d %d\n" % cuts + code)
 
 
 class _Code:
@@ -67,8 +107,8 @@ class _Code:
         self._lock = threading.Lock()
         self._loaded: tuple[bytes, compiler.LoadedCode] | None = None
 
-    def address(self, key: str) -> int:
-        """The address of the function, whose code is kept on disk under ``key``; waits for the thread that makes it."""
+    def address(self, key: str, cuts: Cuts) -> int:
+        """The address of the function, kept on disk under ``key``; waits for the thread that makes it."""
         with self._lock:
             if self._loaded is None:
                 code = self._make()
@@ -76,7 +116,7 @@ class _Code:
             code, loaded = self._loaded
             if key not in self._keys:
                 self._keys.add(key)
-                machine_code.keep(key, code)
+                _keep(key, cuts, code)
             return loaded.address("kernel")
 
 
@@ -103,6 +143,6 @@ def compiling(kernels: Iterable[NativeKernel], busy: bool = False) -> Generator[
         for kernel in kernels:
             if not kernel.made and kernel.code not in seen:
                 if seen or busy:
-                    workers.submit(kernel.code.address, kernel.key)
+                    workers.submit(kernel.find)
                 seen.add(kernel.code)
         yield lambda make: asked.submit(make).result

@@ -12,8 +12,9 @@ from kernels.building import F32, elementwise, result_of
 from polyax_kernels.emit.c import c_source
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load, make, op, param, postorder, rewrite, where
-from polyax_kernels.ir.kernel import Schedule
+from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store, map_kernel
 from polyax_kernels.ir.keys import structural_key
+from polyax_kernels.ir.simplify import simplify
 from polyax_kernels.passes.canonical import canonical
 
 
@@ -91,3 +92,12 @@ def test_ten_thousand_nodes_without_recursion() -> None:
 def elementwise_of(x: np.ndarray):
     with consing():
         return elementwise(lambda v: v, x)
+
+
+def test_a_kernel_that_nothing_changes_is_the_same_object() -> None:
+    axis = Axis(8)
+    with consing():
+        stage = Stage((), (Store(1, (index(axis),), load(0, F32, (index(axis),)) + 1.0),))
+        kernel = Kernel((axis,), (stage,), (Operand((8,), F32, "in"), Operand((8,), F32, "out")))
+        assert map_kernel(kernel, lambda x: x) is kernel
+        assert simplify(kernel) is kernel

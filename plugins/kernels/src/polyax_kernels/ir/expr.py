@@ -108,18 +108,14 @@ def make(kind: str, dtype: np.dtype, args: tuple[Expr, ...] = (), attr: Any = No
     """The one expression with these parts."""
     entries = _table.entries
     assert entries is not None, "expressions are made inside `with consing():`"
-    key = (kind, dtype, tuple(map(id, args)), _attr_key(kind, attr))
+    # 0.0 == -0.0, 1 == 1.0 == True, and NaN differs from itself: constants are told apart by their bits
+    key = (kind, dtype, args, (type(attr), repr(attr)) if kind == "const" else attr)
     found = entries.get(key)
     if found is None:
         found = Expr()
         found.kind, found.dtype, found.args, found.attr = kind, dtype, args, attr
         entries[key] = found
     return found
-
-
-def _attr_key(kind: str, attr: Any) -> Any:
-    # 0.0 == -0.0, 1 == 1.0 == True, and NaN differs from itself: constants are told apart by their bits
-    return (type(attr), repr(attr)) if kind == "const" else attr
 
 
 class Axis:
@@ -225,38 +221,35 @@ def rewrite(x: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr]
     Iterative and memoised on identity: linear in the number of distinct nodes.
     """
     memo = {} if memo is None else memo
-    stack = [x]
+    stack: list[Any] = [x]
     while stack:
-        node = stack[-1]
-        if node in memo:
-            stack.pop()
+        node = stack.pop()
+        if node is None:  # the operands of the next one are done
+            node = stack.pop()
+        elif node in memo:
             continue
-        todo = len(stack)
-        for a in node.args:
-            if a not in memo:
-                stack.append(a)
-        if len(stack) > todo:
+        elif node.args:
+            stack += (node, None, *node.args)
             continue
         new = rebuild(node, tuple([memo[a] for a in node.args]))
         replaced = rule(new)
         memo[node] = new if replaced is None else replaced
-        stack.pop()
     return memo[x]
 
 
 def postorder(*roots: Expr) -> list[Expr]:
     """Every distinct node once, operands first."""
     seen: dict[Expr, None] = {}
-    stack = list(reversed(roots))
+    stack: list[Any] = [*roots[::-1]]
     while stack:
-        node = stack[-1]
-        todo = len(stack)
-        if node not in seen:
-            for a in reversed(node.args):
-                if a not in seen:
-                    stack.append(a)
-        if len(stack) == todo:
-            seen.setdefault(stack.pop())
+        node = stack.pop()
+        if node is None:
+            seen[stack.pop()] = None
+        elif node not in seen:
+            if node.args:
+                stack += (node, None, *node.args[::-1])
+            else:
+                seen[node] = None
     return list(seen)
 
 

@@ -93,12 +93,20 @@ class Schedule:
 
 
 def map_kernel(kernel: Kernel, change: Callable[[Expr], Expr]) -> Kernel:
-    """``kernel`` with each expression of its stores changed."""
-    return replace(kernel, stages=map_stages(kernel.stages, change))
+    """``kernel`` with each expression of its stores changed; it itself, if none is."""
+    return with_stages(kernel, map_stages(kernel.stages, change))
+
+
+def with_stages(kernel: Kernel, stages: tuple[Stage, ...]) -> Kernel:
+    return kernel if stages == kernel.stages else replace(kernel, stages=stages)
 
 
 def map_stages(stages: Iterable[Stage], change: Callable[[Expr], Expr]) -> tuple[Stage, ...]:
-    return tuple([replace(stage, stores=map_stores(stage.stores, change)) for stage in stages])
+    return tuple([with_stores(stage, map_stores(stage.stores, change)) for stage in stages])
+
+
+def with_stores(stage: Stage, stores: tuple[Store, ...]) -> Stage:
+    return stage if stores == stage.stores else Stage(stage.axes, stores, stage.lockstep)
 
 
 def map_stores(stores: Iterable[Store], change: Callable[[Expr], Expr]) -> tuple[Store, ...]:
@@ -107,7 +115,10 @@ def map_stores(stores: Iterable[Store], change: Callable[[Expr], Expr]) -> tuple
 
 def map_store(store: Store, change: Callable[[Expr], Expr]) -> Store:
     mask = None if store.mask is None else change(store.mask)
-    return replace(store, indices=tuple(map(change, store.indices)), value=change(store.value), mask=mask)
+    indices, value = tuple([change(i) for i in store.indices]), change(store.value)
+    if value is store.value and mask is store.mask and indices == store.indices:
+        return store
+    return Store(store.slot, indices, value, mask, store.combine)
 
 
 def store_roots(store: Store) -> tuple[Expr, ...]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from polyax_kernels.ir import scalars
 from polyax_kernels.ir.expr import BOOL, INT, Expr, Fold, const, make, op, rewrite
 from polyax_kernels.ir.intervals import Intervals
-from polyax_kernels.ir.kernel import Kernel, Stage, Store, map_store
+from polyax_kernels.ir.kernel import Kernel, Stage, Store, map_store, with_stages, with_stores
 
 Terms = dict[Expr, int]
 """A sum: coefficients of expressions; ``None`` would be the constant, which is kept beside it."""
@@ -282,8 +282,8 @@ _RULES: dict[str, Callable[[Simplifier, Expr], Expr | None]] = {
 def simplify(kernel: Kernel) -> Kernel:
     """``kernel`` with simplified expressions; stores that never happen are dropped."""
     simplifier = Simplifier()
-    stages = [replace(s, stores=tuple(_stores(s, simplifier))) for s in kernel.stages]
-    return replace(kernel, stages=tuple(stage for stage in stages if stage.stores))
+    stages = [with_stores(s, tuple(_stores(s, simplifier))) for s in kernel.stages]
+    return with_stages(kernel, tuple([stage for stage in stages if stage.stores]))
 
 
 def _stores(stage: Stage, simplifier: Simplifier) -> list[Store]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, folds_of, index, make, postorder, rewriter
-from polyax_kernels.ir.kernel import Kernel, kernel_roots, map_kernel
+from polyax_kernels.ir.kernel import Kernel, kernel_roots, map_stages
 from polyax_kernels.ir.simplify import Simplifier, simplify
 from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import flatten
@@ -117,8 +117,10 @@ def substitute(
             return x if attr == x.attr else make("fold", x.dtype, x.args, attr)
         return None
 
+    grid, loops = renamed(kernel.grid), [renamed(stage.axes) for stage in kernel.stages]
+    if torn:
+        return None
     simplifier, renaming = Simplifier(), rewriter(rule)
-    changed = map_kernel(kernel, lambda x: simplifier(renaming(x)))
-    stages = tuple(replace(s, axes=renamed(s.axes)) for s in changed.stages)
-    grid = renamed(kernel.grid)
-    return None if torn else replace(changed, grid=grid, stages=stages)
+    changed = map_stages(kernel.stages, lambda x: simplifier(renaming(x)))
+    stages = tuple([replace(stage, axes=axes) for stage, axes in zip(changed, loops, strict=True)])
+    return None if torn else replace(kernel, grid=grid, stages=stages)

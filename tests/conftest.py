@@ -1,9 +1,9 @@
 """What all tests share: strict settings, and where tests of platforms run.
 
-A test that takes ``platform`` runs once on each platform that is installed; on ``SAMPLED`` ones only if it is marked
-``sample``, if it is marked ``full`` only on the cpu, on cuda only where there is a GPU. ``--platforms=opencl``
-names the platforms instead, a stranger's too, and runs all of them there. ``polyax_conformance.pytest_plugin`` says
-how gaps are declared. All else runs on the cpu.
+A test that takes ``platform`` runs once on each platform that is installed; on ``SAMPLED`` ones, and of the conformance
+suite on ``opencl`` too, only if it is marked ``sample``, if it is marked ``full`` only on the cpu, on cuda only where
+there is a GPU. ``--platforms=opencl`` names the platforms instead, a stranger's too, and runs all of them there.
+``polyax_conformance.pytest_plugin`` says how gaps are declared. All else runs on the cpu.
 """
 
 from __future__ import annotations
@@ -72,6 +72,5 @@ def is_left_to_grades(item: pytest.Item) -> bool:
     """What takes too long for every build; or measures."""
     where = platform_of(item)
     full, sample = item.get_closest_marker("full"), item.get_closest_marker("sample")
-    return bool(where) and (
-        (full and where != "cpu") or (where in SAMPLED and not sample) or "speed" in item.path.parts
-    )
+    sampled = where in SAMPLED or (where == "opencl" and "levels" in item.path.parts)  # it compiles slowly
+    return bool(where) and ((full and where != "cpu") or (sampled and not sample) or "speed" in item.path.parts)

@@ -405,7 +405,7 @@ def test_no_reference_is_kept_or_lost(cpu: Device, case: str) -> None:
     gc.collect()
     watched = objects_of(f, args)
     before, blocks = [sys.getrefcount(x) for x in watched], sys.getallocatedblocks()
-    for _ in range(5000):
+    for _ in range(1000):
         f(*args)
         for xs in wrong:
             quick()(xs, {})

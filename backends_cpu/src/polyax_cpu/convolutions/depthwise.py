@@ -2,14 +2,15 @@
 
 Results of neighbouring places are summed side by side, from what lies in the operand's memory. Neighbouring elements of
 the window mostly see the same places for neighbouring results: what is loaded for one is there for the others. Around
-images there are zeros: elements of the window before and behind them are left out, and at the ends of rows masks are.
+images there are zeros: elements of the window before and behind them are left out, and at the ends of rows zeros are
+read from elsewhere.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
@@ -92,11 +93,16 @@ class _Row(NamedTuple):
 @functools.cache
 def function(type: str, line: WindowLine) -> compiler.LoadedCode:
     """``convolve(operand, weights, result; scalars, begin, end)``; the channels of weights are together, too."""
+    return machine_code.library(code(type, line), ["convolve"], {}, level=1)
+
+
+def code(type: str, line: WindowLine) -> str:
+    """The text of its module."""
     module = Module(["convolve"])
     b = module.function("void", "convolve", FUNCTION_PARAMS)
     buffers, scalars, begin, end = b.args
     _Writer(b, Vectors(type), line, buffers, scalars).write(begin, end)
-    return machine_code.library(module.text(), ["convolve"], {}, level=1)
+    return module.text()
 
 
 class _Writer:
@@ -104,6 +110,8 @@ class _Writer:
         self.b, self.kind, self.line = b, kind, line
         self.told, self.along = told(scalars, DepthwiseNumbers)
         self.source, self.weights, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
+        self.zeros = b.alloca(kind.type, kind.lanes)
+        b.store_lanes(kind.zero(b), self.zeros, None)
 
     def write(self, begin: IrValue, end: IrValue) -> None:
         b, last, channels, lanes = self.b, self.along[-1], self.told.channels, self.kind.lanes
@@ -115,11 +123,10 @@ class _Writer:
                 reach = first + (last.window - 1) * last.dilation + (PLACES - 1) * last.stride
                 inside = (first >= 0) & (reach < last.source) & (place + PLACES <= last.places)
                 with b.when(inside), b.loop(0, whole, step=lanes) as c:
-                    self._store(row, place, c, self._sums(row, first, c, lambda x: None), None)
+                    self._store(row, place, c, self._sums(row, first, c), None)
                 with b.loop(b.select(inside, whole, 0), channels, step=lanes) as c:
                     some = between(b, c, lanes, c, channels)
-                    seen = lambda x, some=some: where(b, (x >= 0) & (x < last.source), some)
-                    self._store(row, place, c, self._sums(row, first, c, seen, some), some)
+                    self._store(row, place, c, self._sums(row, first, c, some), some)
         b.ret()
 
     def _row(self, item: IrValue) -> _Row:
@@ -132,16 +139,9 @@ class _Writer:
             elements.insert(0, inside(first, d))
         return _Row(source + item * self.told.source_item, result + item * self.told.result_item, elements)
 
-    def _sums(
-        self,
-        row: _Row,
-        first: IrValue,
-        c: IrValue,
-        seen: Callable[[IrValue], IrValue | None],
-        some: IrValue | None = None,
-    ) -> Sequence[IrValue]:
-        """Of neighbouring places, for a vector of channels. ``seen``: the lanes of a place of the operand, ``some``:
-        those of weights; None: all."""
+    def _sums(self, row: _Row, first: IrValue, c: IrValue, some: IrValue | None = None) -> Sequence[IrValue]:
+        """Of neighbouring places, for a vector of channels. ``some``: the channels that are there, and maybe not all
+        places are; None: all are."""
         b, kind, (d0, d1, d2) = self.b, self.kind, self.along
 
         def line(k0: IrValue, k1: IrValue, k2: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
@@ -151,7 +151,9 @@ class _Writer:
             def place(n: int) -> IrValue:
                 if n not in loaded:
                     at = kind.at(self.source, source + (start + n) * d2.source_by)
-                    loaded[n] = kind.load(at, seen(start + n))
+                    if some is not None:
+                        at = b.select(b.test("icmp ult", start + n, d2.source), at, self.zeros)
+                    loaded[n] = kind.load(at, some)
                 return loaded[n]
 
             for k in range(self.line.length):

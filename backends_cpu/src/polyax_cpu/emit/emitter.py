@@ -14,6 +14,7 @@ import numpy as np
 
 from polyax_cpu import transposes
 from polyax_cpu.compiler import host
+from polyax_cpu.emit import narrowing
 from polyax_cpu.emit.ahead import Ahead
 from polyax_cpu.emit.extrema import extremum
 from polyax_cpu.emit.lanes import LaneIndex, LaneLoops, affine
@@ -244,16 +245,12 @@ class LlvmEmitter(Emitter[IrValue]):
         return ("sext" if signed else "zext") if wider or source.kind == "b" else "trunc"
 
     def _cast_bfloat16(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
-        """The upper half of a float32; rounding to even is the carry of the lower half, NaN stays quiet."""
+        """The upper half of a float32."""
         single = np.dtype("float32")
         if source.name == "bfloat16":
             wide = self.b.convert("bitcast", self.b.convert("zext", x, "i32") << 16, "float")
             return self.cast(wide, single, target)
-        x = self.cast(x, source, single)
-        n = self.b.convert("bitcast", x, "i32")
-        odd = self.b.plain("lshr", n, n.like(16)) & 1
-        rounded = self.b.select(x.compare("!=", x), n | 0x400000, n + 0x7FFF + odd)
-        return self.b.convert("trunc", self.b.plain("lshr", rounded, n.like(16)), "i16")
+        return narrowing.rounded(self.cast(x, source, single))
 
     def bitcast(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
         return x if TYPES[target.name] == x.type else self.b.convert("bitcast", x, TYPES[target.name])

@@ -196,3 +196,20 @@ def test_gamma_numbers_of_rbg_are_those_of_their_own_keys():
 def test_words_are_of_the_default_generator_by_name():
     with polyax.default_prng_impl("rbg"):
         assert random.key_impl(random.PRNGKey(0)) == "rbg"
+
+
+GAMMAS = {
+    "rbg": ([[4.3616843, 1.0139328], [2.095439, 2.6774364]], [[1.0003563, -0.423924], [1.4728583, 0.4991644]]),
+    "unsafe_rbg": ([[3.0838695, 4.3805203], [3.0792952, 0.5409339]], [[0.5169477, 1.0062313], [1.1247008, -0.6144581]]),
+}
+
+
+@pytest.mark.parametrize("impl", GAMMAS)
+def test_mapped_gamma_numbers(impl):
+    """Each row is drawn with a key of its own, though other draws take all rows from the first key."""
+    with polyax.threefry_partitionable(True):  # as in JAX
+        keys = random.split(random.key(3, impl=impl), 4)
+        by_key = polyax.vmap(polyax.vmap(lambda key: random.gamma(key, 2.0)))(keys.reshape(2, 2))
+        by_shape = polyax.vmap(lambda a: random.loggamma(keys[0], a, (2,)))(np.float32([1, 2]))
+    np.testing.assert_allclose(by_key, GAMMAS[impl][0], rtol=1e-5)
+    np.testing.assert_allclose(by_shape, GAMMAS[impl][1], rtol=1e-5)

@@ -12,6 +12,7 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.api import jit, vmap
 from polyax.control.calls.custom_jvp import custom_jvp
+from polyax.control.calls.custom_vmap import custom_vmap
 from polyax.control.flow import looping
 from polyax.ir import dtypes
 from polyax.ir.primitive import Primitive, def_rule
@@ -81,15 +82,35 @@ def _in_logs_jvp(primals: Any, tangents: Any) -> Any:
 def _each(key: Any, a: Any, in_logs: bool) -> Any:
     """One number for each shape parameter, each with a key of its own."""
     shape = np.shape(a)
-    keys = generators.split(key, (prod(shape),))
-    one = functools.partial(_rejection, in_logs=in_logs)
-    # Mapped over keys, rbg draws all bits from the first: so they are taken one by one, as in JAX.
-    each = vmap(one) if key_impl(key) not in ("rbg", "unsafe_rbg") else _loop(one)
-    return lax.reshape(each(keys, lax.reshape(a, (prod(shape),))), shape)
+    flat = lax.reshape(a, (prod(shape),))
+    if key_impl(key) in ("rbg", "unsafe_rbg"):
+        rows = _in_turn(in_logs)(*(lax.broadcast(x, (1,)) for x in (key, flat)))
+        return lax.reshape(rows, shape)
+    keys = generators.split(key, flat.shape)
+    return lax.reshape(vmap(functools.partial(_rejection, in_logs=in_logs))(keys, flat), shape)
 
 
-def _loop(fun: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *xs: looping.map(lambda x: fun(*x), xs)
+@functools.cache
+def _in_turn(in_logs: bool) -> Callable[..., Any]:
+    """Rows of numbers, one for each key and as long as its row of shapes, one number after another as in JAX.
+
+    Mapped over keys, rbg draws all bits from the first: so rows stay rows under ``vmap``.
+    """
+
+    @custom_vmap
+    def rows(keys: Any, a: Any) -> Any:
+        of_rows = vmap(lambda key: generators.split(key, a.shape[1:]))(keys)
+        each = (lax.reshape(x, (a.size, *x.shape[2:])) for x in (of_rows, a))
+        return lax.reshape(looping.map(lambda x: _rejection(*x, in_logs), tuple(each)), a.shape)
+
+    @rows.def_vmap
+    def _(size: int, mapped: Any, *args: Any) -> Any:
+        full = [x if m else lax.broadcast(x, (size,)) for m, x in zip(mapped, args, strict=True)]
+        return lax.reshape(
+            rows(*(lax.reshape(x, (size * x.shape[1], *x.shape[2:])) for x in full)), full[1].shape
+        ), True
+
+    return rows
 
 
 def _rejection(key: Any, a: Any, in_logs: bool) -> Any:

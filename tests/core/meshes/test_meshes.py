@@ -222,3 +222,11 @@ def test_an_empty_mesh_in_force_is_none() -> None:
     with polyax.set_mesh(Mesh(polyax.devices()[:1], ("x",))), polyax.set_mesh(empty):
         assert get_mesh().empty
         assert polyax.jit(lambda x: x * 2)(3.0).item() == 6.0
+
+
+def test_kinds_of_axes_are_written_as_of_enumerations() -> None:
+    assert [str(AxisType.Auto), repr(AxisType.Auto), f"{AxisType.Explicit}"] == [
+        "AxisType.Auto",
+        "Auto",
+        "AxisType.Explicit",
+    ]

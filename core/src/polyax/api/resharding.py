@@ -57,7 +57,7 @@ def _sharding(x: Any, given: Any) -> NamedSharding:
         if kind is not AxisType.Explicit and any(name in names for names in sharding.spec.cuts(0)):
             raise ValueError(
                 "PartitionSpec passed to reshard cannot contain axis names that are of type Auto or Manual. Got "
-                f"PartitionSpec: {sharding.spec} with axis name: {name} of type: AxisType.{kind}, for {aval_of(x)}. "
+                f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {kind}, for {aval_of(x)}. "
                 "Leave it to the partitioner, with polyax.lax.with_sharding_constraint."
             )
     return sharding

@@ -148,7 +148,7 @@ def inferred(mesh: AnyMesh, axes: frozenset[Any], leaves: Sequence[Any]) -> tupl
     if any(t is AxisType.Auto for t in types):
         raise TypeError(
             "shard_map in_specs argument must be a pytree of `polyax.sharding.PartitionSpec` instances, but it was "
-            f"`None` when axis_names={axes} are of type {', '.join(f'AxisType.{t}' for t in types)}"
+            f"`None` when axis_names={axes} are of type {', '.join(map(str, types))}"
         )
     return tuple(_spec_of(x, axes) for x in leaves)
 

@@ -27,9 +27,6 @@ class AxisType(enum.Enum):
     def __repr__(self) -> str:
         return self.name
 
-    def __str__(self) -> str:
-        return self.name
-
 
 AxisTypes = tuple[AxisType, ...]
 

@@ -70,7 +70,7 @@ def check_placed(sharding: NamedSharding, caller: str) -> None:
         kind = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))[named[0]]
         raise ValueError(
             f"PartitionSpec passed to {caller} cannot contain axis names that are of type Auto or Manual. Got "
-            f"PartitionSpec: {sharding.spec} with axis name: {named[0]} of type: AxisType.{kind}. Leave it to the "
+            f"PartitionSpec: {sharding.spec} with axis name: {named[0]} of type: {kind}. Leave it to the "
             "partitioner, with polyax.lax.with_sharding_constraint."
         )
     here = get_abstract_mesh()

@@ -12,7 +12,7 @@ from polyax.api.vjp import vjp
 from polyax.api.vmap import vmap
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ops.basis import broadcasted_iota, convert, convert_element_type, reshape
+from polyax.ops.basis import broadcasted_iota, convert, convert_element_type, full, reshape
 from polyax.ops.elementwise import eq
 from polyax.ops.slicing import slice as slice_
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -131,12 +131,18 @@ def jacrev(
         rows = vmap(pullback)(_standard_basis(y))
         rows = rows[0] if isinstance(argnums, int) else rows
         examples = chosen[0] if isinstance(argnums, int) else chosen
-        by_input = tree_map(lambda x, given: _as_weak_as(given, _unravel(x, 0, y)), rows, examples)
+        by_input = tree_map(lambda x, given: _as_weak_as(given, _unravel(_numbers(x, given), 0, y)), rows, examples)
         outer = tree_structure(examples)
         jacobian = _transpose_trees(outer, tree_structure(y), by_input)
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return jacfun
+
+
+def _numbers(x: Any, like: Any) -> Any:
+    """Rows of float0, which integers have, as zeros of their own type."""
+    aval = aval_of(x)
+    return full(aval.shape, 0, aval_of(like).dtype) if aval.dtype == dtypes.float0 else x
 
 
 def _transpose_trees(outer: Any, inner: Any, tree: Any) -> Any:

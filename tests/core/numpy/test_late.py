@@ -100,6 +100,12 @@ def test_roots(name: str) -> None:
     same(ordered(unstripped[~np.isnan(unstripped)]), ordered(want))
 
 
+def test_roots_stand_in_the_order_of_jax() -> None:
+    assert np.asarray(jnp.roots(np.float32([1, -3, 2, 0, 0]))).real.round(4).tolist() == [0, 0, 1, 2]
+    unstripped = np.asarray(jnp.roots(np.float32([0, 1, -3, 2, 0]), strip_zeros=False)).real.round(4)
+    assert unstripped[:3].tolist() == [1, 2, 0] and np.isnan(unstripped[3])
+
+
 def ordered(x: np.ndarray) -> np.ndarray:
     return x[np.lexsort((x.imag.round(9), x.real.round(9)))]
 

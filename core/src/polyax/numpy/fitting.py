@@ -83,9 +83,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     places = np.flatnonzero(host)
     if len(places) < 1:
         return lax.full((0,), 0, to_complex(p.dtype))
-    first, last = int(places[0]), int(places[-1])
-    at_zero = lax.full((len(host) - 1 - last,), 0, to_complex(p.dtype))
-    return lax.concatenate([_roots(lax.slice_in_dim(p, first, last + 1)), at_zero], 0)
+    return _roots(lax.slice_in_dim(p, int(places[0]), len(host)))
 
 
 def _roots(p: Any) -> Any:
@@ -109,8 +107,8 @@ def _roots_after_zeros(p: Any) -> Any:
     nothing = lax.eq(leading, size)
     safe = choose(lax.bitwise_and(first, lax.broadcast(nothing, (size,))), 1, moved)
     found = _roots(safe)
-    (_, order) = lax.sort([lax.neg(lax.abs(found)), lax.iota(np.int32, size - 1)], num_keys=1)
-    real, imaginary = (x[order] for x in (lax.real(found), lax.imag(found)))
+    at_zero = convert(lax.eq(found, 0), np.dtype("int32"))
+    _, real, imaginary = lax.sort([at_zero, lax.real(found), lax.imag(found)], num_keys=1)
     known = lax.lt(lax.iota(np.int32, size - 1), size - 1 - leading)
     return lax.complex(choose(known, real, np.nan), choose(known, imaginary, np.nan))
 

@@ -108,3 +108,23 @@ def test_types_take_sequences_with_traced_numbers():
     assert jnp.int8([1.0, 2.7]).tolist() == [1, 2]
     with pytest.raises(ValueError, match="None is not a valid value"):
         jnp.float32(None)
+
+
+INTS = np.arange(1, 4)
+WEAK = {
+    "hypot": (lambda: jnp.hypot(INTS, 1.0), False),
+    "hypot of numbers": (lambda: jnp.hypot(1, 2.0), True),
+    "logaddexp2": (lambda: jnp.logaddexp2(1.0, INTS > 1), False),
+    "logaddexp2 of numbers": (lambda: jnp.logaddexp2(1, jnp.int32(2) * 1.0), True),
+    "heaviside": (lambda: jnp.heaviside(INTS, 1.0), False),
+    "heaviside of a number": (lambda: jnp.heaviside(1.0, INTS), True),
+    "power": (lambda: jnp.power(2, INTS > 1), False),
+    "power, traced": (lambda: jax.jit(jnp.power)(2, 3), False),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_beside_numbers(name: str) -> None:
+    """As JAX has them: what it selects beside a number that is spread loses its weak type."""
+    made, weak = WEAK[name]
+    assert made().weak_type == weak

@@ -159,7 +159,12 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     ratio = lax.div(small, choose(is_zero, lax.full_like(large, 1), large))
     finite = lax.mul(large, lax.sqrt(lax.add(lax.integer_pow(ratio, 2), 1.0)))
     infinite = lax.bitwise_or(lax.eq(x1, np.inf), lax.eq(x2, np.inf))  # even beside NaN
-    return choose(is_zero, large, choose(infinite, lax.full_like(large, np.inf), finite))
+    return _strong_unless_scalar(choose(is_zero, large, choose(infinite, lax.full_like(large, np.inf), finite)))
+
+
+def _strong_unless_scalar(x: Any) -> Any:
+    """As JAX types what it selects beside a number spread over the same dimensions."""
+    return strong(x) if np.shape(x) else x
 
 
 @fused
@@ -204,7 +209,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """``log2(2**x1 + 2**x2)`` without overflow. Elementwise."""
     x1, x2 = promote_args_inexact("logaddexp2", x1, x2)
     ln2 = float(np.log(2.0))
-    return _by_number(_log_add(_times(x1, ln2), _times(x2, ln2)), ln2)
+    return _strong_unless_scalar(_by_number(_log_add(_times(x1, ln2), _times(x2, ln2)), ln2))
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
@@ -360,7 +365,7 @@ def _integer_power(x: Any, n: Any) -> Any:
     for _ in range(6):
         result = choose(lax.ne(lax.bitwise_and(n, one), zero), lax.mul(result, x), result)
         x, n = lax.mul(x, x), lax.shift_right_logical(n, one)
-    return result
+    return strong(result)
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
@@ -368,7 +373,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promote_args_inexact("heaviside", x1, x2)
     zero, one = (lax.full_like(x1, v) for v in (0, 1))
     step = choose(lax.lt(x1, zero), zero, choose(lax.gt(x1, zero), one, x2))
-    return choose(lax.ne(x1, x1), x1, step)
+    result = choose(lax.ne(x1, x1), x1, step)
+    return strong(result) if np.shape(x1) else result
 
 
 def fmax(x1: Any, x2: Any) -> Any:

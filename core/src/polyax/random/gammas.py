@@ -101,7 +101,7 @@ def _in_turn(in_logs: bool) -> Callable[..., Any]:
     def rows(keys: Any, a: Any) -> Any:
         of_rows = vmap(lambda key: generators.split(key, a.shape[1:]))(keys)
         each = (lax.reshape(x, (a.size, *x.shape[2:])) for x in (of_rows, a))
-        return lax.reshape(looping.map(lambda x: _rejection(*x, in_logs), tuple(each)), a.shape)
+        return lax.reshape(looping.map(lambda x: _rejection(x[0], x[1], in_logs), tuple(each)), a.shape)
 
     @rows.def_vmap
     def _(size: int, mapped: Any, *args: Any) -> Any:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from polyax.ir import errors
+from polyax.ir import dtypes, errors
 from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import Source, user_source
@@ -75,9 +75,16 @@ class Tracer(Typed):
         )
 
     def __bool__(self) -> bool:
-        _check_scalar(
-            self, "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-        )
+        if not self.aval.size:
+            raise ValueError(
+                "The truth value of an empty array is ambiguous. "
+                "Use `array.size > 0` to check that an array is not empty."
+            )
+        if self.aval.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(): the array "
+                f"is {self.aval.str_short()}"
+            )
         if (value := self.known()) is not None:
             return bool(value)
         raise errors.TracerBoolConversionError(
@@ -87,6 +94,8 @@ class Tracer(Typed):
         )
 
     def __index__(self) -> int:
+        if self.aval.shape or not dtypes.is_integer(self.aval.dtype):
+            raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
         if (value := self.known()) is not None:
             return operator.index(value)
         raise errors.TracerIntegerConversionError(
@@ -104,6 +113,8 @@ class Tracer(Typed):
         return self._concretize("complex", complex)
 
     def _concretize(self, name: str, convert: Callable[[Any], Any]) -> Any:
+        if self.aval.shape:
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.aval.ndim}")
         return self._converted(
             convert,
             f"The problem arose with the `{name}` function. If trying to convert the data type of a value, try using "
@@ -144,11 +155,6 @@ class Tracer(Typed):
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
-
-
-def _check_scalar(x: Tracer, message: str) -> None:
-    if x.aval.size != 1:
-        raise ValueError(f"{message}: the array is {x.aval.str_short()}")
 
 
 def leaked(x: Tracer, source: Source | None = None) -> errors.UnexpectedTracerError:

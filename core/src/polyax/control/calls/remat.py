@@ -145,11 +145,17 @@ def _split(
 def _again(known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var]) -> tuple[ClosedJaxpr, list[Var], Mask]:
     """The program that computes ``residuals`` from inputs and saved values, as few of them as possible."""
     body = known.jaxpr
-    eqns = [e for e in body.eqns if not all(v in saved for v in e.outvars)]
+    eqns = [_without(e, saved) for e in body.eqns if not all(v in saved for v in e.outvars)]
     jaxpr = Jaxpr(body.constvars, [*body.invars, *saved], residuals, eqns, None, body.debug_name)
     again, used = pruned(ClosedJaxpr(jaxpr, known.consts), (True,) * len(residuals))
     needed, wanted = used[: len(body.invars)], used[len(body.invars) :]
     return without_inputs(again, used), kept(wanted, saved), needed
+
+
+def _without(eqn: Eqn, saved: Sequence[Var]) -> Eqn:
+    """The equation with other names for results that are saved, as these aren't what is read later."""
+    outvars = [Var(v.aval) if v in saved else v for v in eqn.outvars]
+    return Eqn(eqn.primitive, eqn.invars, outvars, eqn.params, eqn.effects, eqn.source)
 
 
 def _saved(jaxpr: Jaxpr, policy: Policy) -> dict[Var, Offloadable | bool]:

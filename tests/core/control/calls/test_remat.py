@@ -176,3 +176,22 @@ def test_policies_must_agree_on_booleans() -> None:
     policy = policies.save_from_both_policies(lambda *_, **__: 1, policies.nothing_saveable)
     with pytest.raises(ValueError, match="return value of the policies should be a boolean"):
         kept(policy)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_what_a_loop_saves_is_not_computed_again(name: str) -> None:
+    loop = lambda x: lax.scan(lambda c, _: (jnp.sin(c), jnp.sin(c)), x, None, length=3)
+    saving = polyax.checkpoint(loop, policy=lambda primitive, *_, **__: primitive.name == name)
+    text = str(polyax.make_jaxpr(polyax.linearize(saving, 4.0)[1])(1.0))
+    assert (" cos " in text) == (name != "cos")
+    saved = polyax.vjp(saving, 4.0)[1]((1.0, jnp.ones(3)))
+    assert jnp.allclose(saved[0], polyax.vjp(loop, 4.0)[1]((1.0, jnp.ones(3)))[0])
+
+
+def test_residuals_of_jitted_functions_are_told_as_without_jit() -> None:
+    def f(x, y):
+        return checkpoint_name(jnp.sin(3.0), "z") * (x[0] * x[1] * y)
+
+    told = [where for _, where in saved_residuals(polyax.jit(f), (2.0, 3.0), y=4.0)]
+    assert told[:3] == ["from the argument x[0]", "from the argument x[1]", "from the argument y"]
+    assert told[3].startswith("output of jitted function 'f'")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from polyax.control.calls.jit import pjit_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import is_inexact
-from polyax.ir.jaxpr import Atom, Jaxpr, Literal
+from polyax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal
 from polyax.ops.naming import name_p
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
 from polyax.trace.recording import trace_to_jaxpr
@@ -32,7 +33,22 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 
     jaxpr = trace_to_jaxpr(residuals, avals, name=name_of(f)).jaxpr
     names = arg_names(f, args, kwargs)
-    return [(v.aval, _where_from(jaxpr, names, v)) for v in dict.fromkeys(jaxpr.outvars)]
+    kept = {_outside(jaxpr, atom): atom for atom in jaxpr.outvars}
+    order = [*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)]
+    literals = [a for a in kept if isinstance(a, Literal)]
+    return [(a.aval, _where_from(jaxpr, names, a)) for a in [*literals, *(v for v in order if v in kept)]]
+
+
+def _outside(jaxpr: Jaxpr, atom: Atom) -> Atom:
+    """What a jitted function returns as it was given stands for that; what it holds as a constant, for itself."""
+    eqn = next((e for e in jaxpr.eqns if atom in e.outvars), None)
+    if eqn is None or eqn.primitive is not pjit_p:
+        return atom
+    inner = eqn.params["jaxpr"].jaxpr
+    result = inner.outvars[eqn.outvars.index(atom)]
+    if result in inner.invars:
+        return _outside(jaxpr, eqn.invars[inner.invars.index(result)])
+    return result if isinstance(result, Literal) else atom
 
 
 def _where_from(jaxpr: Jaxpr, names: list[str], atom: Atom) -> str:
@@ -41,8 +57,15 @@ def _where_from(jaxpr: Jaxpr, names: list[str], atom: Atom) -> str:
     if atom in jaxpr.invars:
         return f"from the argument {names[jaxpr.invars.index(atom)]}"
     eqn = next(e for e in jaxpr.eqns if atom in e.outvars)
-    what = f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive}"
-    return f"{what} from {eqn.source}"
+    return f"{_what(eqn)} from {eqn.source or ''}"
+
+
+def _what(eqn: Eqn) -> str:
+    if eqn.primitive is name_p:
+        return f"named {eqn.params['name']!r}"
+    return (
+        f"output of jitted function {eqn.params['name']!r}" if eqn.primitive is pjit_p else f"output of {eqn.primitive}"
+    )
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

@@ -131,10 +131,18 @@ class Config:
           ValueError: it can't be that.
         """
         name = self._canonical(name)
-        self._process[name] = FLAGS[name].checked(value)
+        before, value = self._process[name], FLAGS[name].checked(value)
+        self._put(name, value)
+        try:
+            for listener in self._listeners if value != before else ():
+                listener(name)
+        except RuntimeError:  # it is too late to set it
+            self._put(name, before)
+            raise
+
+    def _put(self, name: str, value: Any) -> None:
+        self._process[name] = value
         self._process_key = self._key_of(self._process)
-        for listener in self._listeners:
-            listener(name)
 
     @contextlib.contextmanager
     def restored(self, values: dict[str, Any], key: int) -> Generator[None]:

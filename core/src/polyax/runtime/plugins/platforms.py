@@ -5,7 +5,6 @@ from __future__ import annotations
 from polyax.ir.config import config
 from polyax.ir.forks import UncutLock
 from polyax.runtime.contract.backend import Backend
-from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins import advice
 from polyax.runtime.plugins.loader import names
 from polyax.runtime.plugins.registry import registry
@@ -80,7 +79,10 @@ def _forget(flag: str) -> None:
     if flag in ("platforms", "plugins", "disable_plugins"):
         _default.clear()
     if flag == "num_cpu_devices" and registry.opened():
-        warn_user("num_cpu_devices was set after devices had been made; set it before polyax is first used")
+        raise RuntimeError(
+            "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX operation "
+            "is executed. You should initialize this config immediately after `import jax`."
+        )
 
 
 config.on_update(_forget)

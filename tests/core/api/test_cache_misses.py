@@ -64,7 +64,7 @@ def test_settings_and_axes_are_shown(told: Any) -> None:
     polyax.vmap(f, axis_name="i")(jnp.ones((2, 3)))
     _, second, third = told()
     assert "Tracing context doesn't match, e.g. due to config or context manager:" in second
-    assert "* at config.default_matmul_precision, now 'highest' and before None" in second
+    assert "* jax_default_matmul_precision differs: now highest and before None" in second
     assert "mapped axes, now {'i': 2} and before {}" in third
 
 

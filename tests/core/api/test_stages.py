@@ -223,3 +223,13 @@ def test_shardings_of_shapes() -> None:
         turned.update(sharding=where)
     with pytest.raises(TypeError, match="`Layout.AUTO` cannot be used in place of a device-local layout"):
         polyax.ShapeDtypeStruct((2,), "float32", sharding=Format(Layout.AUTO, where))
+
+
+def test_make_jaxpr_names_what_it_gives() -> None:
+    def scaled(x):
+        return 2 * x
+
+    given = polyax.make_jaxpr(scaled)
+    assert given.__name__ == "make_jaxpr(scaled)"
+    assert given.__qualname__.startswith("make_jaxpr(test_make_jaxpr_names")
+    assert given.__module__ == "polyax"

@@ -185,7 +185,7 @@ GRAD, MAP = (lambda p: polyax.grad(p.bind)(1.0)), (lambda p: polyax.vmap(p.bind)
 MISTAKES = {
     "no types": (bare(), lambda p: polyax.jit(p.bind)(1.0), NotImplementedError, "Abstract evaluation for 'test_bare'"),
     "types are no types": (bare(def_abstract_eval=lambda x: 3), polyax.make_jaxpr, TypeError, "must return a Shaped"),
-    "a list for one": (bare(def_abstract_eval=lambda x: [x]), polyax.make_jaxpr, TypeError, "must return one value"),
+    "a list for one": (bare(def_abstract_eval=lambda x: [x]), polyax.make_jaxpr, ValueError, "abstract_eval.. method"),
     "no derivative": (bare(def_abstract_eval=lambda x: x), GRAD, NotImplementedError, "rule for 'test_bare'"),
     "no batching": (bare(def_abstract_eval=lambda x: x), MAP, NotImplementedError, "Batching rule for 'test_bare'"),
     "nothing that runs": (

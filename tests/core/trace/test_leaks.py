@@ -15,7 +15,7 @@ def test_mapped_functions() -> None:
     kept: list[Any] = []
     with (
         polyax.checking_leaks(),
-        pytest.raises(Exception, match=r"Leaked trace of a function mapped.*\n\n.*float32\[\]"),
+        pytest.raises(Exception, match=r"Leaked trace BatchTrace of a function mapped.*\n\n.*float32\[\]"),
     ):
         polyax.vmap(lambda x: kept.append(x) or x)(jnp.ones(2))
 

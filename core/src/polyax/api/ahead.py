@@ -20,6 +20,7 @@ from polyax.meshes.spec import PartitionSpec
 from polyax.ops.basis import convert, empty
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature
+from polyax.trace.flat import name_of
 from polyax.trace.traces import Traces
 from polyax.trace.tree import tree_map, tree_unflatten
 
@@ -185,6 +186,9 @@ def make_jaxpr(
             return made.closed
         return made.closed, tree_unflatten(made.out_tree, map(struct, made.closed.out_avals))
 
+    make_jaxpr_f.__name__ = f"make_jaxpr({name_of(fun)})"
+    make_jaxpr_f.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
+    make_jaxpr_f.__module__ = "polyax"
     return make_jaxpr_f
 
 

@@ -23,10 +23,15 @@ def listed(primitive: ir.Primitive, out: Any, rule: str) -> list[Any]:
     """What a rule written as JAX's returned, as a list.
 
     Raises:
-      TypeError: it is a list and shouldn't be, or should be and isn't.
+      TypeError: it is a list and shouldn't be, or should be and isn't; ValueError of abstract evaluation, as in JAX.
     """
     several = primitive.multiple_results
     if several != isinstance(out, (list, tuple)):
+        if rule == "abstract evaluation":
+            raise ValueError(
+                f"{primitive}.abstract_eval() method should return a tuple or a list iff {primitive}.multiple_results, "
+                f"but returned {out!r}"
+            )
         raise TypeError(
             f"The {rule} rule of '{primitive}' must return {'a list' if several else 'one value'}, since its "
             f"multiple_results is {several}, but returned {out!r}"

@@ -27,7 +27,7 @@ def check_leaks(trace: Trace, of: Any) -> None:
     if left:
         shown = "\n\n".join(f"{x.aval}{x.origin()}{_chain(x, left)}" for x in left)
         raise Exception(
-            f"Leaked trace of {of or 'a function'}: its tracers outlive it. Leaked tracer(s):\n\n{shown}\n\n"
+            f"Leaked trace {type(trace).__name__} of {of or 'a function'}. Leaked tracer(s):\n\n{shown}\n\n"
             "Return such values from the function instead of keeping them."
         )
 

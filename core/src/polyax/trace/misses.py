@@ -84,7 +84,14 @@ def _types(old: Sequence[ShapedArray], new: Sequence[ShapedArray], names: Sequen
         return f"{a.str_short(short_dtypes=True)}{weak}"
 
     pairs = zip(names, old, new, strict=False)
-    return [f"at {name}, now {told(b, a)} and before {told(a, b)}" for name, a, b in pairs if a != b]
+    return [
+        f"at {name}, now {told(b, a)} and before {told(a, b)}{'' if a.weak_type == b.weak_type else _WEAK}"
+        for name, a, b in pairs
+        if a != b
+    ]
+
+
+_WEAK = ", see https://docs.jax.dev/en/latest/type_promotion.html#weak-types"
 
 
 def _static(old: Sequence[Any], new: Sequence[Any]) -> list[str]:
@@ -102,4 +109,4 @@ def _value(entry: tuple[type, Any] | None) -> str:
 
 
 def _settings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    return [f"at config.{n}, now {new[n]!r} and before {old[n]!r}" for n in new if new[n] != old[n]]
+    return [f"jax_{n} differs: now {new[n]} and before {old[n]}" for n in new if new[n] != old[n]]

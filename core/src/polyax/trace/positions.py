@@ -62,11 +62,15 @@ class Positions:
 
     def refuse_overlap(self, static: Positions) -> None:
         """Raises if one of these arguments, which are donated, is static."""
-        both = sorted(map(str, (self.nums & static.nums) | (self.names & static.names)))
-        if both:
+        if both := set(self.names & static.names):
             raise ValueError(
-                "static_argnums and donate_argnums cannot intersect, nor can static_argnames and donate_argnames: "
-                f"{', '.join(both)} in both"
+                f"static_argnames and donate_argnames cannot intersect. Argument names {both} appear in both "
+                "static_argnames and donate_argnames"
+            )
+        if numbers := set(self.nums & static.nums):
+            raise ValueError(
+                f"static_argnums and donate_argnums cannot intersect. Argument numbers {numbers} appear "
+                "in both static_argnums and donate_argnums"
             )
 
 

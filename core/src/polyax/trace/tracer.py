@@ -82,8 +82,8 @@ class Tracer(Typed):
             )
         if self.aval.size != 1:
             raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(): the array "
-                f"is {self.aval.str_short()}"
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(): "
+                f"the array is {self.aval.str_short()}"
             )
         if (value := self.known()) is not None:
             return bool(value)

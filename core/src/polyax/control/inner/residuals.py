@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyax.control.calls.jit import pjit_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import is_inexact
 from polyax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal
@@ -42,7 +41,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 def _outside(jaxpr: Jaxpr, atom: Atom) -> Atom:
     """What a jitted function returns as it was given stands for that; what it holds as a constant, for itself."""
     eqn = next((e for e in jaxpr.eqns if atom in e.outvars), None)
-    if eqn is None or eqn.primitive is not pjit_p:
+    if eqn is None or eqn.primitive.name != "jit":
         return atom
     inner = eqn.params["jaxpr"].jaxpr
     result = inner.outvars[eqn.outvars.index(atom)]
@@ -64,7 +63,9 @@ def _what(eqn: Eqn) -> str:
     if eqn.primitive is name_p:
         return f"named {eqn.params['name']!r}"
     return (
-        f"output of jitted function {eqn.params['name']!r}" if eqn.primitive is pjit_p else f"output of {eqn.primitive}"
+        f"output of jitted function {eqn.params['name']!r}"
+        if eqn.primitive.name == "jit"
+        else f"output of {eqn.primitive}"
     )
 
 

@@ -80,8 +80,8 @@ def _forget(flag: str) -> None:
         _default.clear()
     if flag == "num_cpu_devices" and registry.opened():
         raise RuntimeError(
-            "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX operation "
-            "is executed. You should initialize this config immediately after `import jax`."
+            "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX "
+            "operation is executed. You should initialize this config immediately after `import jax`."
         )
 
 

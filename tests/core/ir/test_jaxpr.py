@@ -38,7 +38,7 @@ def test_prints_as_the_source_documents():
         (lambda a: (a, 2.0), "{ lambda ; a:f32[3]. let  in (a, 2.0:f32[]) }"),
         (lambda a: lax.sin(lax.cos(a)), "{ lambda ; a:f32[3]. let b:f32[3] = cos a; c:f32[3] = sin b in (c,) }"),
         (lambda a: polyax.jit(f_same)(a), "{ lambda ; a:f32[3]. let\n    b:f32[3] = jit[name=f_same "
-         "jaxpr={ lambda ; c:f32[3]. let  in (c,) }] a\n  in (b,) }"),
+         "jaxpr={ lambda ; a:f32[3]. let  in (a,) }] a\n  in (b,) }"),
         (lambda a: lax.broadcast(a[0], (2,)), "{ lambda ; a:f32[3]. let\n    b:f32[1] = "
          "slice[limit_indices=(1,) start_indices=(0,) strides=None] a\n    c:f32[] = squeeze[dimensions=(0,)] b\n"
          "    d:f32[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] c\n  in (d,) }"),
@@ -81,7 +81,7 @@ def test_constants_become_constvars():
 def test_nested_jit_prints_its_program():
     inner = polyax.jit(lambda x: lax.sin(x))
     text = _squeezed(polyax.make_jaxpr(lambda a: inner(a))(X))
-    assert "jit[ name=<lambda> jaxpr={ lambda ; c:f32[3]. let d:f32[3] = sin c in (d,) } ] a" in text
+    assert "jit[ name=<lambda> jaxpr={ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) } ] a" in text
 
 
 def test_programs_that_are_there_twice_are_named_and_written_once():

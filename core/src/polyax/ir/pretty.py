@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,15 @@ class _Namer:
             taken = self.shared.values()
             self._names[v] = next(name for name in self._fresh if name not in taken)
         return self._names[v]
+
+    def same_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
+        """Variables of a program are called as what they stand for outside, as in JAX; where two stand for one, the
+        first is."""
+        taken = set[Var]()
+        for theirs, ours in zip(inner, outer, strict=True):
+            if isinstance(theirs, Var) and theirs not in self._names and isinstance(ours, Var) and ours not in taken:
+                taken.add(ours)
+                self._names[theirs] = self(ours) if ours in self.used else "_"
 
     def typed(self, v: Var) -> str:
         return f"{self(v)}:{v.aval.str_short(True)}" if self._types else self(v)
@@ -194,6 +203,9 @@ def _fits(text: str, indent: int) -> bool:
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
+    if eqn.primitive.name == "jit" and id(program := eqn.params["jaxpr"].jaxpr) not in name.shared:
+        name.same_names(program.invars, eqn.invars)
+        name.same_names(program.outvars, eqn.outvars)
     outs = [*map(name.typed_or_unused, eqn.outvars)]
     if eqn.primitive.text is not None:
         return eqn.primitive.text(outs, [*map(name.atom, eqn.invars)], eqn.invars[0].aval.shape, **eqn.params)

@@ -11,6 +11,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.experimental import io_callback
+from polyax.experimental.pjit import pjit
 from polyax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from support.parts import close_everywhere
 
@@ -631,3 +632,55 @@ def test_shapes_tell_the_shardings_that_were_asked_for():
     assert f.eval_shape(x)[1].sharding is None
     assert stages[2].out_info[1].sharding == f(x)[1].sharding
     assert polyax.eval_shape(lambda a: a + 1, x).sharding is None
+
+
+def test_what_is_no_sharding_is_refused_before_any_call():
+    with pytest.raises(TypeError, match="in_shardings leaf specifications are expected .* but got q"):
+        polyax.jit(lambda a: a, in_shardings=("q",))
+    with pytest.raises(TypeError, match="out_shardings leaf specifications are expected .* but got 3"):
+        polyax.jit(lambda a: a, out_shardings={"a": 3})
+
+
+# --- pjit, and a mesh that is entered
+
+
+def test_pjit_runs_on_the_mesh_that_is_entered():
+    f = pjit(lambda a: a + 1)
+    assert f(X).sharding.num_devices == 1 and f.lower(X).compile()(X).sharding.num_devices == 1
+    with GRID:
+        assert f(X).sharding == f.lower(X).compile()(X).sharding == on(GRID)
+        assert polyax.jit(lambda a: f(a))(X).sharding.num_devices == 1
+        with pytest.raises(ValueError, match="incompatible devices for jitted computation"):
+            f(polyax.device_put(X, DEVICES[1]))
+
+
+def test_none_given_to_pjit_in_a_mesh_is_the_same_everywhere():
+    @pjit(out_shardings=(None, P("x")))
+    def f(a):
+        return a * 2, a
+
+    with GRID:
+        same_everywhere, cut = f(X)
+    assert same_everywhere.sharding == on(GRID) and cut.sharding == on(GRID, "x")
+    assert pjit(lambda a: a, out_shardings=None)(put(GRID, "x")).sharding == on(GRID, "x")
+
+
+def test_a_mesh_decorates():
+    @GRID
+    def f():
+        return pjit(lambda a: a, in_shardings=P("x"))(X)
+
+    same(f(), X)
+    assert f().sharding.mesh == GRID
+
+
+def test_axes_of_one_device_make_no_difference():
+    line = Mesh(np.array(DEVICES[:2]).reshape(2, 1), ("x", "y"))
+    assert on(line, "x", "y").is_equivalent_to(on(line, "x"), 2)
+    assert not on(line, "y").is_equivalent_to(on(line, "x"), 2)
+
+
+@pytest.mark.parametrize("like", [jnp.zeros_like, jnp.ones_like, lambda a: jnp.full_like(a, 3), jnp.empty_like])
+def test_arrays_like_a_shape_lie_as_it_tells(like):
+    told = polyax.ShapeDtypeStruct((8, 8), np.float32, sharding=on(GRID, "x"))
+    assert like(told).sharding == on(GRID, "x")

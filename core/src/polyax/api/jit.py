@@ -15,6 +15,7 @@ from polyax.api.shardings import (
     Asked,
     check_committed,
     check_fit,
+    check_leaves,
     constrained,
     names_of_results,
     of_arguments,
@@ -84,6 +85,7 @@ def jit(
     for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         if value is not None and (device is not None or backend is not None):
             raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
+        check_leaves(name, value)
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
     settings = (*settings, in_shardings, out_shardings, options, keep_unused)
     if fun is None:

@@ -171,6 +171,17 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
+def check_leaves(name: str, shardings: Any) -> None:
+    """Raises TypeError if something in the tree is none of what says how an array lies."""
+    for given in tree_leaves(shardings):
+        if not isinstance(given, (Sharding, PartitionSpec, Format, Layout, Auto)):
+            raise _is_none_of_those(name, given)
+
+
+def _is_none_of_those(name: str, given: Any) -> TypeError:
+    return TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {given}")
+
+
 def as_sharding(caller: str, name: str, given: Any) -> Asked:
     """What a user gave for an array.
 
@@ -188,9 +199,7 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
             f"this device-local layout and pass that to `{caller}` instead. Got {given}"
         )
     if not isinstance(given, PartitionSpec):
-        raise TypeError(
-            f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {given}"
-        )
+        raise _is_none_of_those(name, given)
     mesh = mesh_for_specs()
     if mesh is None:
         raise RuntimeError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ContextDecorator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from polyax.meshes.axes import AbstractDevice, AbstractMesh, MeshAxes
 _entered = threading.local()
 
 
-class Mesh(MeshAxes):
+class Mesh(MeshAxes, ContextDecorator):
     """Devices along named axes.
 
     Args:

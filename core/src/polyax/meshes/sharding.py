@@ -14,7 +14,7 @@ import numpy as np
 from polyax.meshes import memories
 from polyax.meshes.axes import AbstractMesh, MeshAxes
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import UNCONSTRAINED, Cuts, PartitionSpec
+from polyax.meshes.spec import UNCONSTRAINED, Cuts, PartitionSpec, cotangent_sums_of, summands, sums_of
 
 Device = Any
 Index = tuple[slice, ...]
@@ -250,11 +250,18 @@ class NamedSharding(Sharding):
             )
         return self.spec.cuts(ndim)
 
+    def _real_cuts(self, ndim: int) -> Cuts:
+        """Without axes of one device, which cut nothing."""
+        sizes, cuts = self.mesh.shape, self.cuts(ndim)
+        return summands(
+            [tuple([a for a in axes if sizes[a] > 1]) for axes in cuts], sums_of(cuts), cotangent_sums_of(cuts)
+        )
+
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         if self.memory_kind != other.memory_kind:
             return False
         if isinstance(other, NamedSharding) and self.mesh == other.mesh:
-            return self.cuts(ndim) == other.cuts(ndim)
+            return self._real_cuts(ndim) == other._real_cuts(ndim)
         if isinstance(other, NamedSharding) and (self.spec.unreduced or other.spec.unreduced):
             return False
         return super().is_equivalent_to(other, ndim)

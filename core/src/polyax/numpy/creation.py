@@ -17,7 +17,7 @@ from polyax.ir.refs import met
 from polyax.lax import lenient as lax
 from polyax.meshes.current import mesh_in_force
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
-from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.sharding import NamedSharding, Sharding
 from polyax.meshes.spec import PartitionSpec
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.offsets import check_scalar_integer, diagonal_offset, refuse_too_far
@@ -355,7 +355,8 @@ def _cut_as(a: Any, made: Any, shape: Any, *given: Any) -> Any:
     something else was said of it."""
     aval = getattr(a, "aval", None)
     if aval is None:
-        return made
+        told = getattr(a, "sharding", None) if shape is None and all(x is None for x in given) else None
+        return device_put(made, told) if isinstance(told, Sharding) else made
     made = pvary(made, aval.vma) if aval.vma else made
     if not all(x is None for x in given):
         return made

@@ -714,3 +714,42 @@ def test_vmap_over_an_explicit_cut(axes):
         y = polyax.jit(polyax.vmap(f))(x)
     assert str(polyax.typeof(y)) == "float32[8@x,8@y]"
     np.testing.assert_allclose(np.asarray(y), np.sin(values), rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_without_a_spec_stay_numbers():
+    """They may be sizes; a number of another value or type makes another program."""
+    f = mapped(lambda x, size: x + jnp.ones(size, x.dtype), (GRID, None))
+    assert polyax.jit(lambda x: f(x, (2, 2)))(X).tolist() == (X + 1).tolist()
+    kinds = []
+    g = mapped(lambda x, n: kinds.append(type(n)) or x * n, (GRID, None))
+    assert [float(g(X, n)[0, 1] / X[0, 1]) for n in (2, 2.0, 3, True)] == [2, 2, 3, 1]
+    assert kinds == [int, float, int, bool]
+
+
+def test_what_is_said_of_results_that_vary_more_than_told():
+    f = mapped(lambda x: x, outs=P(None, None))
+    told = (
+        r"only varying across mesh axes \{\} and not \{x,y\}, but it was inferred to be possibly varying over \{x,y\}"
+    )
+    with pytest.raises(ValueError, match=told):
+        f(X)
+    with pytest.raises(ValueError, match="replicated across mesh axis 'y', but could not infer replication over any"):
+        mapped(lambda x: x, outs=ROWS)(X)
+
+
+@pytest.mark.parametrize("name", [{"x"}, frozenset({"x"}), ["x"]])
+def test_names_of_casts_are_in_an_order(name):
+    with pytest.raises(TypeError, match=r"must be a tuple or a str. Got"):
+        mapped(lambda x: lax.pcast(x, name, to="varying"), P(), P())(X)
+
+
+def test_results_on_explicit_axes_tell_of_each_dimension():
+    explicit = polyax.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+    x = polyax.device_put(X, NamedSharding(explicit, ROWS))
+    assert polyax.jit(lambda a: a * 2)(x).sharding == NamedSharding(explicit, P("x", None))
+    summed = polyax.jit(mapped_on(explicit, lambda a: lax.pcast(a, "x", to="unreduced"), ROWS, P(unreduced={"x"})))
+    assert summed(x).sharding.spec == P(None, None, unreduced={"x"})
+
+
+def mapped_on(mesh, f, ins, outs):
+    return polyax.shard_map(f, mesh=mesh, in_specs=ins, out_specs=outs)

@@ -58,7 +58,8 @@ def shard_map(
     Args:
       f: a function of pytrees of arrays, which sees blocks.
       out_specs: how the results' blocks are put together: a ``PartitionSpec`` for each, or a prefix of their tree.
-      in_specs: how arguments are cut into blocks; None for those that all see whole, which need not be arrays. By
+      in_specs: how arguments are cut into blocks; None for those that all see whole, which need not be arrays: numbers
+        stay numbers. By
         default, as they are cut, on meshes whose axes are ``Explicit``.
       mesh: the devices; by default those of the mesh in force (``polyax.set_mesh``).
       axis_names: the axes of the mesh that ``f`` is mapped over, by default all. The others are left to ``jit``.
@@ -137,6 +138,10 @@ def _as_told(x: Any, cuts: Cuts) -> Any:
     return vary_unreduced_cast_p.bind1(x, axes=summed) if summed else x
 
 
+def _is_scalar(x: Any) -> bool:
+    return type(x) in (bool, int, float, complex)
+
+
 @register_static
 class _Held:
     """An argument that is no array, of which there is no spec: handed on as it is."""
@@ -145,10 +150,19 @@ class _Held:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.value is self.value
+        return isinstance(other, _Held) and self._told == other._told
 
     def __hash__(self) -> int:
-        return id(self.value)
+        return hash(self._told)
+
+    @property
+    def _told(self) -> Any:
+        """Numbers are what they print as, other things are themselves."""
+        return (type(self.value), repr(self.value)) if _is_scalar(self.value) else id(self.value)
+
+
+def _is_traced(x: Any) -> bool:
+    return is_array_like(x) and not _is_scalar(x)
 
 
 def _is_held(x: Any) -> bool:
@@ -184,7 +198,7 @@ class _ShardMapped:
 
     @api_boundary
     def __call__(self, *args: Any) -> Any:
-        if self._leaves_some_whole and not all(map(is_array_like, tree_leaves(args))):
+        if self._leaves_some_whole and not all(map(_is_traced, tree_leaves(args))):
             return self._for_arrays._called(self._holding(args))
         return self._called(args)
 
@@ -197,7 +211,7 @@ class _ShardMapped:
     def _holding(self, args: tuple[Any, ...]) -> Any:
         leaves, tree = tree_flatten(args)
         specs = broadcast_prefix(self.in_specs, args, _is_spec, name="shard_map in_specs")
-        whole = [s is None and not is_array_like(x) for s, x in zip(specs, leaves, strict=True)]
+        whole = [s is None and not _is_traced(x) for s, x in zip(specs, leaves, strict=True)]
         return tree_unflatten(tree, [_Held(x) if w else x for w, x in zip(whole, leaves, strict=True)])
 
     def _called(self, args: tuple[Any, ...]) -> Any:

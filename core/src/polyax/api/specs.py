@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -332,10 +332,15 @@ def _check_replication(blocks: CutByHand, found: Found, avals: Sequence[ShapedAr
     for (name, spec), aval in zip(found, avals, strict=True):
         missing = in_order((aval.vma & blocks.axes - spec.unreduced).difference(*spec.cuts(0)))
         if missing:
+            named = frozenset[Any]().union(*spec.cuts(0))
+            said = f"only varying across mesh axes {_in_braces(blocks, named)} and not {_in_braces(blocks, missing)}"
+            found_out = f"it was inferred to be possibly varying over {_in_braces(blocks, aval.vma)}"
+            if len(named) == len(blocks.mesh.axis_names) - 1:
+                said = f"replicated across mesh axis {missing[0]!r}"
+                found_out = "could not infer replication over any axes"
             lines.append(
-                f"{name} is {spec} which implies that the corresponding output value is replicated across mesh "
-                f"{_axes_text(missing)}, but its type {aval} says that it may vary along "
-                f"{'it' if len(missing) == 1 else 'them'}"
+                f"{name} is {spec} which implies that the corresponding output value is {said}, but {found_out}: "
+                f"its type is {aval}"
             )
     if lines:
         raise ValueError(
@@ -346,5 +351,5 @@ def _check_replication(blocks: CutByHand, found: Found, avals: Sequence[ShapedAr
         )
 
 
-def _axes_text(names: Sequence[Any]) -> str:
-    return f"axis {names[0]!r}" if len(names) == 1 else f"axes {', '.join(map(repr, names))}"
+def _in_braces(blocks: CutByHand, names: Container[Any]) -> str:
+    return f"{{{','.join(str(a) for a in blocks.mesh.axis_names if a in names)}}}"

@@ -54,6 +54,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         raise ValueError(
             f"Got unexpected `to` value {to!r}. Allowed `to` values are: {{'unreduced', 'varying', 'reduced'}}"
         )
+    if not isinstance(axis_name, (tuple, str)):
+        raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     if not ambient.axis_env:
         raise ValueError(f"pcast(..., {to=}) should be called under polyax.shard_map.")
     axis_size(axis_name)

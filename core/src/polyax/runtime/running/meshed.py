@@ -14,7 +14,7 @@ from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_here, reduced_in, told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding
-from polyax.meshes.spec import Cuts, PartitionSpec, summands, sums_of, trimmed_spec
+from polyax.meshes.spec import Cuts, PartitionSpec, spec_of, summands, sums_of, trimmed_spec
 from polyax.meshes.translate import cuts_on, finest, renamed
 from polyax.partition.partition import Partitioned, partition
 from polyax.partition.propagate import meshes_named
@@ -113,7 +113,7 @@ def _told_sharding(aval: ShapedArray, mesh: Mesh) -> NamedSharding:
     if aval.sharding is not None and aval.sharding.mesh.axes != mesh.axes:
         named: AbstractMesh = aval.sharding.mesh
         mesh = Mesh(mesh.devices.reshape(named.axis_sizes), named.axis_names, named.axis_types)
-    return NamedSharding(mesh, trimmed_spec(cuts_of(aval)).update(reduced=reduced_in(aval)))
+    return NamedSharding(mesh, spec_of(cuts_of(aval), reduced_in(aval)))
 
 
 def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -> list[Cuts | None]:

@@ -72,6 +72,14 @@ def library(
     return compiler.LoadedCode(object_code(text, level, straight), exports, imports)
 
 
+def written(
+    key: str, write: Callable[[], str], exports: Iterable[str], imports: Mapping[str, int], level: int = 1
+) -> compiler.LoadedCode:
+    """The module whose text ``write`` writes, compiled and loaded; ``key`` says all that the text depends on besides
+    processor and versions, so that none is written of what is on disk."""
+    return compiler.LoadedCode(cached(key, lambda: compiler.compile(write(), level)), exports, imports)
+
+
 class Part:
     """A module that the backend itself is made of: compiled and loaded once, when it is first needed, without
     optimisation, which takes a tenth of the time.

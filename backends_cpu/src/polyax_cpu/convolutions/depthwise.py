@@ -93,7 +93,7 @@ class _Row(NamedTuple):
 @functools.cache
 def function(type: str, line: WindowLine) -> compiler.LoadedCode:
     """``convolve(operand, weights, result; scalars, begin, end)``; the channels of weights are together, too."""
-    return machine_code.library(code(type, line), ["convolve"], {}, level=1)
+    return machine_code.written(f"depthwise {type} {line}", lambda: code(type, line), ["convolve"], {})
 
 
 def code(type: str, line: WindowLine) -> str:

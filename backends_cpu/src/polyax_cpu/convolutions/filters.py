@@ -90,9 +90,13 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
 @functools.cache
 def function(type: str, kind: SumsKind) -> compiler.LoadedCode:
     """``convolve(operand, window, result; scalars, begin, end)``."""
+    return machine_code.written(f"filters {type} {kind}", lambda: _text(type, kind), ["convolve"], {})
+
+
+def _text(type: str, kind: SumsKind) -> str:
     module = Module(["convolve"])
     _Writer(module.function("void", "convolve", FUNCTION_PARAMS), type, kind).write()
-    return machine_code.library(module.text(), ["convolve"], {}, level=1)
+    return module.text()
 
 
 class _Block(NamedTuple):

@@ -232,9 +232,14 @@ def _matrix(g: Geometry) -> int | None:
 def _function(letter: str, spatial: int) -> compiler.LoadedCode:
     """``tiles(operand, weights, result; scalars, begin, end)`` of a type's convolutions along so many dimensions."""
     name = f"cblas_{letter}gemm"
+    imports = {name: openblas.address(name)}
+    return machine_code.written(f"tiles {letter} {spatial}", lambda: _text(letter, spatial), ["tiles"], imports)
+
+
+def _text(letter: str, spatial: int) -> str:
     module = Module(["tiles"])
     _Writer(module, letter, spatial).write()
-    return machine_code.library(module.text(), ["tiles"], {name: openblas.address(name)}, level=1)
+    return module.text()
 
 
 class _Digit(NamedTuple):

@@ -175,7 +175,8 @@ def function(dtype: str) -> int:
     """The address of the native function for a dtype."""
     letter = LETTERS[dtype]
     names = [f"cblas_{letter}gemm", f"cblas_{letter}gemv"]
-    loaded = machine_code.library(_source(letter), ["product"], {n: openblas.address(n) for n in names}, level=0)
+    imports = {name: openblas.address(name) for name in names}
+    loaded = machine_code.written(f"product {letter}", lambda: _source(letter), ["product"], imports, level=0)
     _loaded.append(loaded)
     return loaded.address("product")
 

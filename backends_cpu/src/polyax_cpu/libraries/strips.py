@@ -69,9 +69,13 @@ def _kind(product: NativeProduct, lanes: int) -> SumsKind:
 
 @functools.cache
 def _function(type: str, kind: SumsKind) -> compiler.LoadedCode:
+    return machine_code.written(f"strips {type} {kind}", lambda: _text(type, kind), ["product"], {})
+
+
+def _text(type: str, kind: SumsKind) -> str:
     module = Module(["product"])
     _Writer(module.function("void", "product", FUNCTION_PARAMS), type, kind).write()
-    return machine_code.library(module.text(), ["product"], {}, level=1)
+    return module.text()
 
 
 class _Writer:

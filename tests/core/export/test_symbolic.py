@@ -151,3 +151,20 @@ def test_sizes_that_only_some_values_allow() -> None:
     assert made.call(floats(4)).shape == (2, 2)
     with pytest.raises(ValueError, match="can't be run for b = 5: reshape total size must be unchanged"):
         made.call(floats(5))
+
+
+NUMBERS = np.float32([4, 3, 2, 1, 0])
+ORDERED = {
+    "median": (jnp.median, np.median),
+    "quantile": (lambda x: jnp.quantile(x, 0.3), lambda x: np.quantile(x, 0.3)),
+    "nanquantile": (lambda x: jnp.nanquantile(x, 0.2, method="lower"), lambda x: 0.0),
+    "insert": (lambda x: jnp.insert(x, 2, 9.0), lambda x: np.insert(x, 2, 9.0)),
+    "insert from the end": (lambda x: jnp.insert(x, np.array([-1, 9]), 7.0), lambda x: np.insert(x, [-1, 5], 7.0)),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_places_in_symbolic_dimensions(name: str) -> None:
+    fun, wanted = ORDERED[name]
+    made = export.export(polyax.jit(fun))(Spec(export.symbolic_shape("n"), np.float32))
+    np.testing.assert_allclose(made.call(NUMBERS), wanted(NUMBERS), rtol=1e-6)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
+from polyax.ir.dims import is_symbolic_dim
 from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.indexing import take
@@ -95,7 +96,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     values = values if places.ndim else moveaxis(values, 0, axis)
     (count,) = lax.broadcast_shapes(places.shape or (1,), (values.shape[axis],))
     values = broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
-    spread, sources_of = (broadcast_to, _sources_of_traced) if is_traced(places) else (np.broadcast_to, _sources)
+    computed = is_traced(places) or is_symbolic_dim(size)
+    spread, sources_of = (broadcast_to, _sources_of_traced) if computed else (np.broadcast_to, _sources)
     sources = sources_of(spread(places, (count,)), size)
     return take(lax.concatenate([arr, values], axis), sources, axis, mode="clip")
 
@@ -109,7 +111,10 @@ def _insertions(obj: Any, size: int) -> Any:
     if places.ndim > 1:
         raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar")
     places = convert(places, np.dtype("int32"))
-    return clip(where(places < 0, places + size, places), 0, size) if is_traced(obj) else _clipped(places, size)
+    if is_traced(obj) or is_symbolic_dim(size):
+        end = as_array(size)
+        return clip(where(places < 0, as_array(places) + end, places), 0, end)
+    return _clipped(places, size)
 
 
 def _clipped(places: np.ndarray, size: int) -> np.ndarray:
@@ -135,5 +140,5 @@ def _sources_of_traced(places: Any, size: int) -> Any:
     position = lax.broadcasted_iota(np.int32, (size + count, count), 0)
     before = lax.reduce_sum(convert(lax.lt(at, position), np.dtype("int32")), (1,))
     inserted = lax.reduce_or(lax.eq(at, position), (1,))
-    chosen = take(lax.add(order, np.int32(size)), before, mode="clip")
+    chosen = take(lax.add(order, convert(as_array(size), np.dtype("int32"))), before, mode="clip")
     return choose(inserted, chosen, lax.sub(lax.iota(np.int32, size + count), before))

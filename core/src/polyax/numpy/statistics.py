@@ -10,11 +10,12 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.ir.dims import max_dim
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose
-from polyax.numpy.promotion import check_arraylike, convert, inexact, unwrap
+from polyax.numpy.promotion import as_array, check_arraylike, convert, inexact, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
@@ -180,8 +181,8 @@ def _at_fractions(ordered: Any, q: Any, method: str, ignore_nan: bool) -> Any:
 
 
 def _pick(ordered: Any, place: Any) -> Any:
-    index = lax.clamp(np.int32(0), convert(place, np.dtype("int32")), np.int32(max(ordered.shape[-1] - 1, 0)))
-    axis = ordered.ndim - 1
+    axis, kind = ordered.ndim - 1, np.dtype("int32")
+    index = lax.clamp(np.int32(0), convert(place, kind), convert(as_array(max_dim(ordered.shape[axis] - 1, 0)), kind))
     lines = tuple(range(axis))
     numbers = lax.GatherDimensionNumbers((), (axis,), (axis,), lines, lines)
     return lax.gather(ordered, lax.expand_dims(index, (index.ndim,)), numbers, (1,) * ordered.ndim, mode="clip")

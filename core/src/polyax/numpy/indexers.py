@@ -39,17 +39,20 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     found = np.load(file, *args, **kwargs)
     if isinstance(found, np.ndarray) and found.dtype == np.dtype("V2"):
         found = found.view(dtypes.bfloat16)
-    return asarray(found) if isinstance(found, np.ndarray) else found
+    try:
+        return asarray(found) if isinstance(found, np.ndarray) else found
+    except TypeError:  # a dtype that only NumPy has, such as object
+        return found
 
 
-def _stretch(s: slice) -> Any:
+def _stretch(s: slice, name: str) -> Any:
     """``start:stop:step``, or ``start:stop:5j`` for five points with both ends."""
-    for part in (s.start, s.stop, s.step):
-        refuse_traced(part, "slice of jnp.mgrid, jnp.ogrid, jnp.r_ or jnp.c_")
-    start, step = s.start or 0, s.step
+    start, stop, step = (
+        refuse_traced(getattr(s, part), f"slice {part} of jnp.{name}") for part in ("start", "stop", "step")
+    )
     if isinstance(step, complex):
-        return linspace(start, s.stop, int(abs(step)))
-    return arange(start, s.stop, step)
+        return linspace(start or 0, stop, int(abs(step)))
+    return arange(start or 0, stop, step)
 
 
 class _Grid:
@@ -60,8 +63,10 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return _stretch(key)
-        axes = [as_array(x) for x in promote_dtypes(*map(_stretch, key))]
+            return _stretch(key, self.name)
+        if not key:
+            return [] if self.sparse else asarray([], dtypes.default_int())
+        axes = [as_array(x) for x in promote_dtypes(*(_stretch(s, self.name) for s in key))]
         grids = meshgrid(*axes, indexing="ij", sparse=self.sparse)
         return grids if self.sparse else lax.concatenate([expand_dims(g, 0) for g in grids], 0)
 
@@ -90,8 +95,11 @@ class _Joiner:
         if any(isinstance(p, str) for p in parts):
             raise TypeError(f"jnp.{self.name}: string directive must be placed at the beginning")
         axis, rank, start = self._places(directive)
-        joined = concatenate([_raised(p, rank, start) for p in parts], axis)
+        joined = concatenate([_raised(self._part(p), rank, start) for p in parts], axis)
         return expand_dims(joined, "rc".index(directive)) if directive in ("r", "c") and joined.ndim == 1 else joined
+
+    def _part(self, part: Any) -> Any:
+        return atleast_1d(_stretch(part, self.name) if isinstance(part, slice) else asarray(part))
 
     def _places(self, directive: str) -> tuple[int, ...]:
         if directive in ("", "r", "c"):
@@ -108,9 +116,8 @@ class _Joiner:
         return f"polyax.numpy.{self.name}"
 
 
-def _raised(part: Any, rank: int, start: int) -> Any:
-    """An array with at least ``rank`` axes, of which its own begin at ``start``."""
-    x = atleast_1d(_stretch(part) if isinstance(part, slice) else asarray(part))
+def _raised(x: Any, rank: int, start: int) -> Any:
+    """``x`` with at least ``rank`` axes, of which its own begin at ``start``."""
     missing = rank - x.ndim
     if missing <= 0:
         return x

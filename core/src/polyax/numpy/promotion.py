@@ -334,10 +334,13 @@ def is_traced(x: Any) -> TypeGuard[Tracer]:
     return isinstance(x, Tracer)
 
 
-def refuse_traced(x: Any, context: str) -> None:
-    """Raises ``ConcretizationTypeError`` where a value decides about shapes."""
+def refuse_traced(x: Any, context: str) -> Any:
+    """``x``, or the value that a tracer knows; raises ``ConcretizationTypeError`` where no value is there to decide."""
     if isinstance(x, Tracer):
+        if (value := x.known()) is not None:
+            return value
         raise errors.ConcretizationTypeError(
             "Abstract tracer value encountered where concrete value is expected: traced array with shape "
             f"{x.aval.str_short()}\n{context}{x.origin()}"
         )
+    return x

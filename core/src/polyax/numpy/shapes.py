@@ -22,6 +22,7 @@ from polyax.numpy.promotion import (
     ensure_arrays,
     is_arraylike,
     is_traced,
+    refuse_traced,
     shape_of,
     unwrap,
 )
@@ -312,11 +313,10 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 def _split(name: str, ary: Any, where: Any, axis: int, equal: bool) -> list[Any]:
     ary = ensure_array(name, ary)
-    if is_traced(where):
-        raise errors.ConcretizationTypeError(
-            f"in jax.numpy.{name} argument indices_or_sections must be concrete, got a traced array of type "
-            f"{where.aval}"
-        )
+    told = f"in jax.numpy.{name} argument indices_or_sections"
+    if isinstance(where, (list, tuple)):
+        where = [refuse_traced(i, told) for i in where]
+    where = refuse_traced(where, told)
     axis = canonicalize_axis(axis, ary.ndim)
     cuts = _cuts(where, ary.shape[axis], equal)
     return [lax.slice_in_dim(ary, start, max_dim(start, stop), axis=axis) for start, stop in itertools.pairwise(cuts)]
@@ -326,7 +326,7 @@ def _cuts(where: Any, size: int, equal: bool) -> list[int]:
     if shape_of(where) != () or isinstance(where, (list, tuple)):
         inner = [min_dim(max_dim(i + size if i < 0 else i, 0), size) for i in map(dim_index, where)]
         return [0, *inner, size]
-    parts = operator.index(where)
+    parts = int(where)
     if equal and size % parts:
         raise ValueError("array split does not result in an equal division")
     small, larger = divmod(size, parts)
@@ -396,4 +396,7 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements of ``a``, or along ``axis``."""
     dims = _shape("size", a)
-    return math.prod(dims[i] for i in canonicalize_axes(None if axis is None else _axes(axis), len(dims)))
+    places = range(len(dims)) if axis is None else tuple(canonicalize_axis(i, len(dims)) for i in _axes(axis))
+    if len(set(places)) < len(places):
+        raise ValueError(f"repeated axis: {places}")
+    return math.prod(dims[i] for i in places)

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.primitive import Primitive
@@ -131,11 +133,15 @@ class Tracer(Typed):
 
     def item(self, *args: int) -> Any:
         told = "This occurred in the item() method of an array. Outside of what is transformed it gives the number."
-        return self._converted(lambda value: value.item(*args), told)
+        return self._converted(lambda value: np.asarray(value).item(*args), told)
 
     def tolist(self) -> Any:
         told = f"The tolist() method was called on traced array with shape {self.aval.str_short()}."
-        return self._converted(lambda value: value.tolist(), told)
+        return self._converted(lambda value: np.asarray(value).tolist(), told)
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        told = f"The tobytes() method was called on traced array with shape {self.aval.str_short()}."
+        return self._converted(lambda value: np.asarray(value, self.aval.dtype).tobytes(order), told)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         told = f"The __dlpack__() method was called on traced array with shape {self.aval.str_short()}."

@@ -33,20 +33,14 @@ class JVPTracer(Tracer):
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
 
-    def _concretize(self, name: str, convert: Callable[[Any], Any]) -> Any:
-        return convert(self.primal)
+    def known(self) -> Any:
+        return self.primal.known() if isinstance(self.primal, Tracer) else self.primal
 
     def __bool__(self) -> bool:
         return bool(self.primal)
 
     def __index__(self) -> int:
         return operator.index(self.primal)
-
-    def item(self, *args: int) -> Any:
-        return self.primal.item(*args)
-
-    def tolist(self) -> Any:
-        return self.primal.tolist()
 
 
 class PairTrace(Trace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -299,22 +300,28 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.zeros((2, 3)).shape
     (2, 3)
     """
-    return _constant(shape, 0, dtype, device, out_sharding)
+    return _constant("zeros", shape, 0, dtype, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Ones, float32 by default."""
-    return _constant(shape, 1, dtype, device, out_sharding)
+    return _constant("ones", shape, 1, dtype, device, out_sharding)
 
 
-def _constant(shape: Any, value: int, dtype: Any, device: Any, out_sharding: Any) -> Any:
+def _constant(name: str, shape: Any, value: int, dtype: Any, device: Any, out_sharding: Any) -> Any:
+    if isinstance(shape, int) and isinstance(dtype, int):
+        raise TypeError(
+            f"Cannot interpret '{dtype}' as a data type.\n\nDid you accidentally write `jax.numpy.{name}({shape}, "
+            f"{dtype})` when you meant `jax.numpy.{name}(({shape}, {dtype}))`, i.e. with a single tuple argument for "
+            "the shape?"
+        )
     kind = canonical_dtype(dtype, np.float64)
     return _placed(lax.full(concrete_shape(shape), value, kind), device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros: memory that isn't initialised would not be a pure function."""
-    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
+    return _constant("empty", shape, 0, dtype, device, out_sharding)
 
 
 def full_like(
@@ -392,7 +399,8 @@ def arange(
     """
     given = {"start": start, "stop": stop, "step": step}
     for name, value in given.items():
-        refuse_traced(value, f"It arose in the jnp.arange argument '{_as_called(name, stop)}'")
+        given[name] = refuse_traced(value, f"It arose in the jnp.arange argument '{_as_called(name, stop)}'")
+    start, stop, step = given.values()
     scalars = [unwrap(v) for v in given.values() if v is not None]
     if any(aval_of(v).dtype in dtypes.COMPLEX for v in scalars):
         raise ValueError(
@@ -404,8 +412,10 @@ def arange(
     for name, value in given.items():
         if value is not None and shape_of(value) != ():
             raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {_as_called(name, stop)}={value}")
-    if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
-        return _placed(lax.iota(kind, max_dim(dim_index(start), 0)), device, out_sharding)
+    if stop is None and step is None:
+        counted = dtypes.is_integer(aval_of(unwrap(start)).dtype)
+        count = dim_index(start) if counted else math.ceil(np.asarray(start).item())
+        return _placed(lax.iota(kind, max_dim(count, 0)), device, out_sharding)
     if any(map(is_symbolic_dim, given.values())):
         return _placed(_symbolic_range(start, stop, 1 if step is None else step, kind), device, out_sharding)
     values: list[Any] = [None if v is None else np.asarray(v).item() for v in given.values()]

@@ -72,10 +72,15 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral of ``y`` along ``axis`` by the trapezoidal rule, over the points ``x`` or at distances ``dx``."""
+    """The integral of ``y`` along ``axis`` by the trapezoidal rule, over the points ``x`` or at distances ``dx``.
+
+    Distances that are arrays broadcast to those between the elements of ``y``.
+    """
     y = moveaxis(inexact("trapezoid", y)[0], axis, -1)
     if x is None:
         step: Any = convert(unwrap(dx), y.dtype)
+        if rank := len(shape_of(step)):
+            step = moveaxis(lax.expand_dims(step, tuple(range(y.ndim - rank))), axis, -1)
     else:
         x = convert(ensure_array("trapezoid", x), y.dtype)
         step = diff(x if x.ndim == 1 else moveaxis(x, axis, -1))

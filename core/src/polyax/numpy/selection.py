@@ -99,15 +99,21 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are "
             f"expected; got {len(funclist)}"
         )
-    result = _piece(default, x, args, kw)
-    for condition, function in zip(conditions, funclist, strict=False):
-        result = choose(condition, _piece(function, x, args, kw), result)
+    parts = (default, *funclist[: len(conditions)])
+    constants = {i: part for i, part in enumerate(parts) if not callable(part)}
+    functions = frozenset((i, part) for i, part in enumerate(parts) if callable(part))
+    return _piecewise(x, conditions, constants, functions, *args, **kw)
+
+
+@fused(static_argnames=("functions",))
+def _piecewise(x: Any, conditions: Any, constants: Any, functions: Any, *args: Any, **kw: Any) -> Any:
+    """Traced once for the same functions, however often it is called eagerly."""
+    values = constants | {i: function(x, *args, **kw) for i, function in functions}
+    pieces = [broadcast_to(convert(unwrap(values[i]), x.dtype), x.shape) for i in range(len(values))]
+    result = pieces[0]
+    for condition, piece in zip(conditions, pieces[1:], strict=True):
+        result = choose(condition, piece, result)
     return result
-
-
-def _piece(function: Any, x: Any, args: Any, kw: Any) -> Any:
-    value = function(x, *args, **kw) if callable(function) else function
-    return broadcast_to(convert(unwrap(value), x.dtype), x.shape)
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
@@ -231,7 +237,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The positions of the nonzero elements as rows."""
     a = ensure_array("argwhere", a)
     if a.ndim == 0:
-        return lax.full((int(bool(a)), 0), 0, dtypes.default_int())
+        return lax.full((int(bool(a)) if size is None else size, 0), 0, dtypes.default_int())
     parts = nonzero(a, size=size, fill_value=fill_value)
     return lax.concatenate([lax.expand_dims(p, (1,)) for p in parts], 1)
 

@@ -113,8 +113,6 @@ float64 = double = scalar_type("float64", np.float64)
 complex64 = csingle = scalar_type("complex64", np.complex64)
 complex128 = cdouble = scalar_type("complex128", np.complex128)
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
-if not dtypes.config.enable_x64:
-    int_, uint, float_, complex_ = int32, uint32, float32, complex64
 
 dtype = np.dtype
 generic, number, inexact = np.generic, np.number, np.inexact

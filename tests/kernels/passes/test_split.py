@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+import polyax
+import polyax.numpy as jnp
 from polyax.ir.aval import ShapedArray
+from polyax.runtime.contract.backend import CompileOptions
 from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.split import RESIDENT, Chunks, cut
@@ -84,3 +87,27 @@ def test_columns_that_a_thread_computes_together_are_one_chunk() -> None:
     assert most.number == HOST.split_chunks
     assert total((HOST.split_elements, 4), (0,)) is None
     assert total((HOST.split_elements, 64), (1,)) is None
+
+
+def test_short_rows_that_lie_apart_are_read_in_order() -> None:
+    """Each step from row to row is a chunk, so that a thread goes through memory, not over it."""
+    found = total((118, 236, 354), (1,))
+    assert found is not None
+    assert (found.axis.extent, found.number) == (118, 118)
+    for shape in ((118, 236, 1024), (1180, 236, 35), (8, 236, 354)):  # rows of a page, of few elements; a small array
+        assert total(shape, (1,)) is None
+    assert total((118, 236, 354), (0,)) is None, "rows follow each other"
+    shared = total((118, 236, 354), (1,), GPU)
+    assert shared is not None
+    assert shared.number < 118, "threads that share rows hide how far it is to the next"
+
+
+def test_chunks_of_one_step_fold_the_rest() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 45, 80)).astype(F32)
+    with polyax.default_device("cpu"):
+        device = polyax.devices("cpu")[0]
+        program = polyax.make_jaxpr(lambda x: x.sum((0, 2)))(x)
+        assert len(device.backend.compile(program, CompileOptions(device)).report().kernels) == 2
+    for name in ("sum", "max", "var"):
+        got = polyax.jit(lambda x, name=name: getattr(jnp, name)(x, (0, 2)))(x)
+        np.testing.assert_allclose(got, getattr(x.astype(float), name)((0, 2)), rtol=1e-4, atol=1e-3)

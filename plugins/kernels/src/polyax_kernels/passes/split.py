@@ -13,7 +13,7 @@ from polyax_kernels.ir.dependences import bodies, inits
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, postorder, rewrite
 from polyax_kernels.ir.graph import Graph, KernelNode, Node, own_point, points, pure_node
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.strides import steps_across
+from polyax_kernels.ir.strides import steps_across, stride
 from polyax_kernels.passes.for_emission import offset
 
 FEWEST = 4
@@ -23,6 +23,8 @@ COLUMNS = 32
 threads take some each."""
 RESIDENT = 2048
 """Threads of a compute unit that together hide how long memory takes."""
+PAGE, LONG, LARGE = 1 << 12, 1 << 8, 1 << 20
+"""Bytes within which a processor fetches ahead, and of rows that are worth a result; elements that no cache holds."""
 WORK = 16
 """Elements that are worth a thread of a group: it reads them one after the other."""
 
@@ -69,12 +71,28 @@ def cut(x: Expr, grid: Sequence[Axis], limits: Limits, avals: Sequence[ShapedArr
     together = together if together < COLUMNS else 1
     room, wanted = most * together // points(grid), points(x.attr.axes) * together // least
     if room < FEWEST or wanted < 2:
-        return None
+        return _in_order(x, grid, avals) if limits.group == 1 else None
     axis = next(
         (a for a in x.attr.axes if points([a]) >= min(wanted, room)), max(x.attr.axes, key=lambda a: points([a]))
     )
     n = _even(wanted, min(room, points([axis])), points([axis]))
     return Chunks(axis, n) if n > 1 else None
+
+
+def _in_order(x: Expr, grid: Sequence[Axis], avals: Sequence[ShapedArray]) -> Chunks | None:
+    """Each step along the first axis of a fold as a chunk, if it leaps over the grid from one short row in memory to
+    the next: so what is large is read in order."""
+    first, *inner = x.attr.axes
+    loads = [y for y in postorder(*x.args) if y.kind == "load" and len(y.args) == len(avals[y.attr.slot].shape)]
+    if not inner or not grid or not loads or x.attr.combine in PICKS or points([*x.attr.axes, *grid]) < LARGE:
+        return None
+    row = points(inner)
+    for y in loads:
+        at = offset(y.args, avals[y.attr.slot].shape)
+        along, over, within = (stride(at, axis) or 0 for axis in (first, grid[-1], inner[-1]))
+        if not (row <= over < along and within == 1 and LONG <= row * y.dtype.itemsize < PAGE):
+            return None
+    return Chunks(first, points([first]))
 
 
 def _room(limits: Limits, alone: bool) -> tuple[int, int]:
@@ -117,7 +135,8 @@ class _Part:
         """The values that hold the chunks of the carries of the fold ``x``."""
         if x.args not in self.values:
             start = index(self.chunk) * self.size
-            moved = tuple([_moved(b, self.cut.axis, start + index(self.within)) for b in bodies(x)])
+            place = start if self.size == 1 else start + index(self.within)
+            moved = tuple([_moved(b, self.cut.axis, place) for b in bodies(x)])
             self.values[x.args] = [self._value(graph, x, moved, n) for n in range(len(moved))]
         return self.values[x.args]
 
@@ -129,8 +148,9 @@ class _Part:
         return value
 
     def along(self, axis: Axis) -> tuple[Axis, ...]:
-        """The fold's axes with ``axis`` in place of the one that is cut."""
-        return tuple([axis if a is self.cut.axis else a for a in self.axes])
+        """The fold's axes with ``axis`` in place of the one that is cut, or without it where it has one step."""
+        rest = [axis if a is self.cut.axis else a for a in self.axes]
+        return tuple([a for a in rest if a is not axis or axis.extent != 1 or len(rest) == 1])
 
 
 def _split(graph: Graph, node: KernelNode, cuts: dict[Expr, Chunks]) -> list[Node]:

@@ -67,6 +67,21 @@ def test_mapped_systems(axes: Any) -> None:
     close(got[1], [by_b(a) for a in _pairs(*args)[0]])
 
 
+def test_only_what_depends_on_mapped_arguments_is_mapped() -> None:
+    def solve(matvec: Any, b: Any) -> Any:
+        return b[0], (b[1] - 3.0 * b[0]) / 2.0, b[2]
+
+    def run(slope: Any, b: Any) -> Any:
+        matvec = lambda x: (x[0], slope * x[0] + 2.0 * x[1], x[2])
+        return lax.custom_linear_solve(matvec, b, solve)
+
+    b = (np.ones(()), np.arange(4.0), np.ones(()))
+    got = polyax.vmap(run, (None, (None, 0, None)), (None, 0, None))(3.0, b)
+    for x, wanted in zip(got, (1.0, (b[1] - 3.0) / 2.0, 1.0), strict=True):
+        close(x, wanted)
+    polyax.vmap(run, (0, None), (None, 0, None))(np.ones(4), (1.0, 1.0, 1.0))
+
+
 def _pairs(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.broadcast_to(a, (2, 2, 2)), np.broadcast_to(b, (2, 2))
 

@@ -187,6 +187,8 @@ def test_scripts_and_modules_run_with_their_arguments(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "__main__ ['-m', 'b'] polyax\n"), done.stderr
     (tmp_path / "module.py").write_text("import sys, jax\nprint(__name__, sys.argv[1:])\n")
     assert run("-m", "polyax.as_jax", "-m", "module", "x", path=tmp_path).stdout == "__main__ ['x']\n"
+    (tmp_path / "place.py").write_text("print(__file__)\n")
+    assert run("-m", "polyax.as_jax", "place.py", path=tmp_path).stdout == f"{tmp_path / 'place.py'}\n"
     done = run("-m", "polyax.as_jax", "nowhere.py")
     assert done.returncode == 2 and "there is no file 'nowhere.py'" in done.stderr
     assert "usage" in run("-m", "polyax.as_jax").stderr

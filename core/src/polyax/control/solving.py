@@ -12,7 +12,7 @@ from typing import Any
 
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.control.inner.differences import check_same, results
-from polyax.control.inner.lists import cut, kept, nonzeros
+from polyax.control.inner.lists import Mask, cut, either, fixpoint, kept, nonzeros
 from polyax.control.inner.programs import derived, hoisted, run
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import Effects
@@ -188,22 +188,35 @@ def _batch(
     const_lengths: Sequence[int],
     num_x: int,
 ) -> Any:
-    """Right-hand sides and solutions are mapped, all at dimension 0."""
+    """Those of the right-hand sides and solutions are mapped, at dimension 0, that depend on what is."""
     *const_dims, b_dims = cut(dims, *const_lengths)
     *consts, b = cut(args, *const_lengths)
-    mapped = [
-        None if p is None else batch_jaxpr(p, axis, (*own, *[0] * num_x), (True,) * len(p.out_avals))[0]
-        for p, own in zip(programs, const_dims, strict=True)
-    ]
-    b = [match_axis(axis, d, 0, x) for x, d in zip(b, b_dims, strict=True)]
+
+    def batched(n: int, given: Mask, wanted: Mask) -> tuple[ClosedJaxpr | None, Sequence[int | None]]:
+        program = programs[n]
+        if program is None:
+            return None, [0 if w else None for w in wanted]
+        at = (*const_dims[n], *(0 if g else None for g in given))
+        return batch_jaxpr(program, axis, at, wanted + (False,) * (len(program.out_avals) - num_x))
+
+    def all_batched(mapped: Mask) -> list[tuple[ClosedJaxpr | None, Sequence[int | None]]]:
+        of_b, of_x = mapped[:num_x], mapped[num_x:]
+        return [batched(n, *((of_b, of_x) if n in (1, 2) else (of_x, of_b))) for n in range(4)]
+
+    def grow(mapped: Mask) -> Mask:
+        b, cts_x, x, cts_b = ([d is not None for d in dims] for _, dims in all_batched(mapped))
+        return either(b, cts_b) + either(x[:num_x], cts_x)
+
+    mapped = fixpoint(grow, (*(d is not None for d in b_dims), *[False] * num_x))
+    programs_and_dims = all_batched(mapped)
     outs = linear_solve_p.bind(
         *(c for group in consts for c in group),
-        *b,
-        programs=tuple(mapped),
+        *(match_axis(axis, d, 0, x) if m else x for x, d, m in zip(b, b_dims, mapped[:num_x], strict=True)),
+        programs=tuple(p for p, _ in programs_and_dims),
         const_lengths=tuple(const_lengths),
         num_x=num_x,
     )
-    return outs, [0] * len(outs)
+    return outs, programs_and_dims[2][1]
 
 
 linear_solve_p.never("partial_eval", "the primal and the tangent system are solved apart")

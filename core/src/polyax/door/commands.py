@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     sys.argv = given
     sys.path[0] = str(Path(given[0]).resolve().parent)
-    runpy.run_path(given[0], run_name="__main__")
+    runpy.run_path(str(Path(given[0]).absolute()), run_name="__main__")  # as Python has it: __file__ is absolute
     return 0
 
 

@@ -1,6 +1,7 @@
 """``checking_leaks``: a traced function must not leave its tracers behind, in globals or attributes or closures.
 
-Asks the garbage collector, which takes long: only while somebody looks for a leak.
+Asks the garbage collector, which takes long: only while somebody looks for a leak. It has to collect only if tracers
+are left, to know those that nothing but a cycle of their own holds.
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ def check_leaks(trace: Trace, of: Any) -> None:
     """
     if not config.check_tracer_leaks:
         return
-    gc.collect()
-    left = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
+    if _tracers(trace):
+        gc.collect()
+    left = _tracers(trace)
     if left:
         shown = "\n\n".join(f"{x.aval}{x.origin()}{_chain(x, left)}" for x in left)
         raise Exception(
             f"Leaked trace {type(trace).__name__} of {of or 'a function'}. Leaked tracer(s):\n\n{shown}\n\n"
             "Return such values from the function instead of keeping them."
         )
+
+
+def _tracers(trace: Trace) -> list[Any]:
+    return [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
 
 
 def _chain(x: Any, left: list[Any]) -> str:

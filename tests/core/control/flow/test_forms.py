@@ -104,3 +104,20 @@ def test_conditions_of_while_loops_are_traced_first() -> None:
     assert lax.while_loop(test, body, np.float32(0)).item() == 3.0
     assert traced == ["test", "body"]
     assert lax.while_loop(test, body, 0.0).dtype == np.float32, "the body settles the type of the carry"
+
+
+def test_branches_are_traced_in_the_order_in_which_they_are_given() -> None:
+    seen: list[str] = []
+    note = lambda name: lambda x: (seen.append(name), x)[1]
+    lax.cond(True, note("true"), note("false"), 1.0)
+    lax.switch(1, [note("first"), note("second")], 1.0)
+    assert seen == ["true", "false", "first", "second"]
+
+
+def test_loops_may_count_in_floats() -> None:
+    body = lambda i, x: x + i
+    assert lax.fori_loop(0.5, 3.0, body, 0.0) == 3.0, "known bounds count turns"
+    assert jax.jit(lambda a, b: lax.fori_loop(a, b, body, 0.0))(0.5, 3.0) == 4.5
+    assert jax.grad(lambda x: lax.fori_loop(x, x + 2.0, lambda _, c: c, x))(1.0) == 1.0
+    with pytest.raises(TypeError, match="must have equal types, got bool and int32"):
+        lax.fori_loop(True, 3, body, 0)

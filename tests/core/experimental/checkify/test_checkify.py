@@ -313,6 +313,19 @@ def test_checks_of_conditions_come_before_those_of_bodies():
     assert told(lambda n: lax.while_loop(goes_on, turn, n), 0, errors=checkify.user_checks).startswith("condition")
 
 
+def test_what_loops_compute_for_nobody_is_checked_too():
+    def divided(x):
+        1.0 / x
+        return x
+
+    for loop in (
+        lambda x: lax.while_loop(lambda x: divided(x) < 2.0, lambda x: x + 1.0, x),
+        lambda x: lax.while_loop(lambda x: x < 2.0, lambda x: divided(x) + 1.0, x),
+        lambda x: lax.scan(lambda c, _: (divided(c), None), x, None, length=2),
+    ):
+        assert told(loop, jnp.float32(0), errors=checkify.float_checks) == "division by zero"
+
+
 def test_mapped_while_loops():
     def to(n):
         return lax.while_loop(lambda c: c < n, lambda c: c + 1, 0)

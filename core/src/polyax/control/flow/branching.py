@@ -119,7 +119,8 @@ def choose_branch(
     what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
 ) -> Any:
     """Traces the functions, which must agree, and binds a ``cond`` of them; ``index`` is in range."""
-    programs = [traced(fun, operands, what=what) for fun in funs]
+    step = -1 if what == "cond" else 1  # traced in the order in which users give them: true before false
+    programs = [traced(fun, operands, what=what) for fun in funs[::step]][::step]
     _check_branches(what, names, funs, programs)
     weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))
     branches, consts = share_consts([with_weak_types(c, weak) for c, _ in programs])

@@ -14,13 +14,13 @@ from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.bodies import settled, traced
 from polyax.control.inner.differences import carries, first_parameter
 from polyax.control.inner.lists import as_arrays, kept, merged, partition
-from polyax.control.inner.programs import forwarded, hoisted, pruned, reordered, without_inputs
+from polyax.control.inner.programs import forwarded, hoisted, reordered, without_inputs
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.dims import dim_index, max_dim
 from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionError
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.jaxpr import ClosedJaxpr, Literal
 from polyax.ir.refs import is_ref, met
 from polyax.meshes.explicit import without_dim
 from polyax.ops.basis import add, convert_element_type, reshape
@@ -83,7 +83,7 @@ def _while_in_python(cond_fun: Callable[..., Any], body_fun: Callable[..., Any],
 def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> list[Any]:
     """Carries that the body gives on as it gets them, and that the test doesn't read, are constants of the body."""
     (cond, of_cond), (body, of_body) = hoisted(test), hoisted(body)
-    cond, read = pruned(cond, (True,))
+    read = _reads(cond)
     places = enumerate(zip(forwarded(body), read[len(of_cond) :], strict=True), len(of_body))
     fixed = [same == n and not r for n, (same, r) in places]
     if all(fixed):  # a loop without a carry
@@ -100,6 +100,12 @@ def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> li
         body_nconsts=len(of_body) + len(constant),
     )
     return merged(fixed, as_arrays(constant), outs)
+
+
+def _reads(program: ClosedJaxpr) -> list[bool]:
+    """Which inputs the program reads, be it for what nobody needs: that may be checked (``checkify``)."""
+    read = {v for e in program.eqns for v in e.invars if not isinstance(v, Literal)}
+    return [v in read or v in program.jaxpr.outvars for v in program.jaxpr.invars]
 
 
 def _with_constants(body: ClosedJaxpr, first: int, fixed: Sequence[bool], more: Sequence[bool] = ()) -> ClosedJaxpr:
@@ -203,7 +209,7 @@ def _bind_scan(
     known = [*constant, *[xs[k - begin] for k in kept(again, same[len(init) :]) if k is not None]]
     mask = (*fixed, *again)
     program = _with_constants(body, len(consts), fixed, again)
-    if all(mask) and not body.jaxpr.effects:
+    if all(mask) and not body.eqns:
         return as_arrays(known)
     counts = {"num_carry": len(carry), "num_consts": len(consts) + len(constant)}
     outs = scan_p.bind(*consts, *constant, *carry, *xs, jaxpr=program, **counts, **settings)
@@ -296,7 +302,7 @@ def fori_loop(
         for x in (lower, upper):
             if type(x) is int and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
                 raise OverflowError(f"fori_loop: the bound {x} is too large for {dtype}; see config.enable_x64")
-        start, stop = dim_index(lower), dim_index(upper)
+        start, stop = _turn(lower), _turn(upper)
         if config.disable_jit and stop <= start:
             return init_val
 
@@ -322,16 +328,20 @@ def fori_loop(
 
 def _index_dtype(bounds: Sequence[ShapedArray]) -> Any:
     strong = [a.dtype for a in bounds if not a.weak_type]
-    floats = {dtypes.is_float(a.dtype) for a in bounds}
-    if len(set(strong)) > 1 or len(floats) > 1:
+    kinds = {(dtypes.is_float(a.dtype), a.dtype == bool) for a in bounds}
+    if len(set(strong)) > 1 or len(kinds) > 1:
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{' and '.join(a.dtype.name for a in bounds)}"
         )
-    for aval in bounds:
-        if aval.shape or not dtypes.is_integer(aval.dtype):
-            raise TypeError(f"fori_loop bounds must be integer scalars, got {bounds[0]} and {bounds[1]}.")
+    if any(a.shape for a in bounds):
+        raise TypeError(f"fori_loop bounds must be scalars, got {bounds[0]} and {bounds[1]}.")
     return strong[0] if strong else bounds[0].dtype
+
+
+def _turn(bound: Any) -> Any:
+    """A bound that is known, as a number of turns: of a float, what is before its point."""
+    return int(bound) if dtypes.is_float(aval_of(bound).dtype) else dim_index(bound)
 
 
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:

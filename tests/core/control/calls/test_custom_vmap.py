@@ -137,3 +137,21 @@ def test_sequential_functions_have_jacobians():
     f = sequential_vmap(lambda x: jnp.sin(x) * 2)
     np.testing.assert_allclose(polyax.jacfwd(f)(X), np.diag(2 * np.cos(X)), rtol=1e-6)
     np.testing.assert_allclose(polyax.jacfwd(polyax.vmap(f))(X), np.diag(2 * np.cos(X)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("wraps", [(polyax.custom_jvp, custom_vmap), (custom_vmap, polyax.custom_jvp)])
+def test_rules_of_a_function_inside_are_set_on_the_outer_one(wraps: Any) -> None:
+    inner, outer = wraps
+    f = outer(inner(lambda x: x + 1.0))
+    assert callable(f.def_vmap) and callable(f.defjvp)
+    with pytest.raises(AttributeError, match="has no attribute 'defvjp'"):
+        f.defvjp  # noqa: B018
+
+
+def test_a_mapped_rule_inside_a_function_with_a_gradient() -> None:
+    f = polyax.custom_vjp(custom_vmap(lambda x, y: jnp.sin(x) * y))
+    f.def_vmap(lambda size, mapped, x, y: (jnp.cos(x) * y, True))
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda kept, ct: (jnp.cos(kept[0]) * ct * kept[1], jnp.sin(kept[0]) * ct))
+    xs = jnp.arange(3.0)
+    assert jnp.allclose(polyax.vmap(f)(xs, xs), jnp.cos(xs) * xs)
+    assert jnp.allclose(polyax.grad(f)(1.0, 2.0), 2 * jnp.cos(1.0))

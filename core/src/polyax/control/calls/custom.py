@@ -77,12 +77,20 @@ class CustomFunction:
     ) -> None:
         marked = _by_position(fun, unless_empty(nondiff_argnums), unless_empty(nondiff_argnames))
         self.signature = Signature(fun, self.kind, static=marked, option="nondiff", hashable=False)
-        functools.update_wrapper(self, fun)
+        # the attributes of a function inside that has rules are these rules, and its signature
+        functools.update_wrapper(self, fun, updated=() if isinstance(fun, CustomFunction) else ("__dict__",))
         self.fun = fun
         self.__name__ = self.signature.name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        """The rules of a function inside that has other ones, such as ``def_vmap`` of a ``custom_vjp``."""
+        inside = self.__dict__.get("fun")
+        if name.startswith("def") and isinstance(inside, CustomFunction):
+            return getattr(inside, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

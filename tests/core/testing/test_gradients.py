@@ -127,3 +127,7 @@ def test_unknown_modes_and_orders():
         check_grads(jnp.sin, (X,), order=1, modes=("forward",))
     with pytest.raises(ValueError, match="orders from 1"):
         check_grads(jnp.sin, (X,), order=0)
+
+
+def test_functions_get_arrays_for_those_of_numpy() -> None:
+    check_grads(lambda x: x.at[1].mul(3.0), (np.ones(3, "float32"),), order=1)

@@ -168,7 +168,7 @@ def _of_inexact(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Callable[..
     moving = [is_inexact(x) for x in leaves]
 
     def of_inexact(*given: Any) -> Any:
-        rest = iter(given)
+        rest = (asarray(x) if isinstance(x, np.ndarray) else x for x in given)
         out = f(*tree_unflatten(tree, [next(rest) if m else x for x, m in zip(leaves, moving, strict=True)]))
         return tree_map(lambda x: x if is_inexact(x) else None, out)
 

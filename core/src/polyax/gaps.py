@@ -108,9 +108,6 @@ GAPS = {
     "extend.core.CallPrimitive": _CALLS,
     "extend.core.call_impl": _CALLS,
     "experimental.jet.weakref_lru_cache": _BY_CHANCE,
-    **_several(
-        "scipy.special", "lpmn lpmn_values", "JAX deprecates it; sph_harm_y has the harmonics that it is made for"
-    ),
     "interpreters.ad.jvp": _TREES,
     "interpreters.ad.linearize": _TREES,
     "interpreters.partial_eval.partial_eval_jaxpr_custom_rules": (

@@ -478,3 +478,43 @@ def test_which_results_are_weakly_typed():
 def test_complex_numbers_are_refused(call):
     with pytest.raises((NotImplementedError, ValueError), match="complex-valued inputs"):
         call(np.array([1j]))
+
+
+LEGENDRE = {  # by order, degree and point: JAX's
+    "values": lambda z: special.lpmn_values(2, 2, z, False),
+    "normalized": lambda z: special.lpmn_values(2, 2, z, True),
+    "derivatives": lambda z: special.lpmn(2, 2, z)[1],
+}
+LEGENDRE_FOUND = {
+    "values": [[1, 1, 1], [0.3, -0.7, 1], [-0.365, 0.235, 1]],
+    "normalized": [[0.2821, 0.2821, 0.2821], [0.1466, -0.342, 0.4886], [-0.2302, 0.1482, 0.6308]],
+    "derivatives": [[0, 0, 0], [0.3145, -0.9802, np.inf], [-2.5788, -0.084, np.inf]],
+}
+
+
+@pytest.mark.parametrize("name", LEGENDRE)
+def test_associated_legendre_functions(name: str) -> None:
+    z = np.float32([0.3, -0.7, 1])
+    found = np.asarray(polyax.jit(LEGENDRE[name])(z))
+    assert found.shape == (3, 3, 3) and not found[1:, 0].any() and not found[2, 1].any()
+    order = 1 if name == "derivatives" else 0
+    np.testing.assert_allclose(found[order], LEGENDRE_FOUND[name], atol=1e-4)
+
+
+LEGENDRE_REFUSED = {
+    "orders": (lambda z: special.lpmn(2, 3, z), NotImplementedError, "m!=n are not yet supported"),
+    "rank": (lambda z: special.lpmn(2, 2, z[0]), ValueError, "z must be a 1D array"),
+    "integers": (lambda z: special.lpmn_values(2, 2, z.astype(int), True), TypeError, "is not supported"),
+    "traced": (
+        lambda z: polyax.jit(special.lpmn)(2, 2, z),
+        polyax.errors.ConcretizationTypeError,
+        "Argument m of lpmn",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEGENDRE_REFUSED)
+def test_legendre_functions_refuse(name: str) -> None:
+    call, error, match = LEGENDRE_REFUSED[name]
+    with pytest.raises(error, match=match):
+        call(np.float32([0.3]))

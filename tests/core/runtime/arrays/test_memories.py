@@ -73,6 +73,9 @@ def test_arrays_come_and_go(where) -> None:
         away = px.device_put(x, target)
         assert away.sharding == s.with_memory_kind("pinned_host") and kinds(x) == "device"
         np.testing.assert_array_equal(away, X)
+        for part in (away.addressable_data(0), *[shard.data for shard in away.addressable_shards]):
+            assert kinds(part) == "pinned_host" and part.committed
+            np.testing.assert_array_equal(part, X)
         for back in (DEVICE, s):
             assert px.device_put(away, back).sharding == s
     away.delete()

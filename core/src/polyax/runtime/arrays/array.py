@@ -16,7 +16,8 @@ from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.primitive import not_repeatable
 from polyax.ir.refs import is_ref
 from polyax.meshes.formats import Format, row_by_row
-from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds
+from polyax.meshes.memories import DEFAULT
+from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds, make_single_device_sharding
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
 from polyax.runtime.arrays.shards import Shard
@@ -157,14 +158,22 @@ class Array(Typed, metaclass=_ArrayType):
             part = here.get(device)
             if part is not None and part is not self:  # looking at an array doesn't tie it to its device
                 part.commit()
-            found.append(Shard(device, index, seen.count(place), part))
+            data = None if part is None else self._in_its_memory(part)
+            found.append(Shard(device, index, seen.count(place), data))
             seen.append(place)
         return found
 
     def addressable_data(self, index: int) -> Array:
         """The part of the array on its ``index``-th device."""
         self.alive()
-        return self.parts[index]
+        return self._in_its_memory(self.parts[index])
+
+    def _in_its_memory(self, part: Array) -> Array:
+        """What lies in other memory than the device's own has a sharding that says so."""
+        kind = self.sharding.memory_kind
+        if part is self or kind in (None, DEFAULT):
+            return part
+        return Array.of_parts(part.aval, [part], make_single_device_sharding(part.device, memory_kind=kind))
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the contents on its device, which has to be one; whoever writes there breaks promises."""

@@ -22,6 +22,9 @@ def test_expressions_are_printed_as_jax_prints_them() -> None:
     text = "a*b + b^2 - 3*a + mod(a, 4)*floordiv(b, 2), max(a,b), min(a, 3), -a + 2*a, a+b+1, 3 - 4"
     shape = str(export.symbolic_shape(text))
     assert shape == "(floordiv(b, 2)*mod(a, 4) + a*b + b^2 - 3*a, max(a, b), min(a, 3), a, b + a + 1, -1)"
+    (a,) = export.symbolic_shape("a")
+    assert str((a // -2, a % -3, -7 // a)) == "(floordiv(a, - 2), mod(a, - 3), floordiv(- 7, a))"
+    assert export.symbolic_shape(str(a // -2), scope=a.scope) == (a // -2,)
 
 
 def test_arithmetic() -> None:

@@ -270,6 +270,12 @@ def test_what_files_cannot_hold_is_refused() -> None:
         export.export(lambda x: x)
 
 
+def test_functions_of_the_library_are_exported_as_they_are():
+    exported = export.export(jnp.sin)(X)
+    assert exported.fun_name == "sin" and exported.platforms == (export.default_export_platform(),)
+    np.testing.assert_allclose(exported.call(X), np.sin(X), rtol=1e-6)
+
+
 def pull(x: Any) -> Any:
     return x
 

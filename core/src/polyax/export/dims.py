@@ -32,7 +32,8 @@ class Operation(NamedTuple):
     right: Any
 
     def __str__(self) -> str:
-        return f"{self.name}({self.left}, {self.right})"
+        left, right = (f"- {-x}" if isinstance(x, int) and x < 0 else x for x in (self.left, self.right))
+        return f"{self.name}({left}, {right})"
 
 
 Factor = str | Operation

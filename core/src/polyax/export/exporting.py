@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.api.ahead import ShapeDtypeStruct
+from polyax.api.jit import jit
 from polyax.api.stages import Traced, Wrapped
 from polyax.api.vjp import vjp
 from polyax.control.inner.programs import with_ends
@@ -51,7 +52,7 @@ def export(
     with shapes from ``symbolic_shape`` for all sizes.
 
     Args:
-      fun_jit: what ``jit`` gives.
+      fun_jit: what ``jit`` gives, or a function of Polyax.
       platforms: those that it may be called on; by default that of the default device.
       disabled_checks: checks that its calls leave out.
 
@@ -69,6 +70,8 @@ def export(
     >>> exported.call(polyax.numpy.arange(4.0)).item()
     1.5
     """
+    if not isinstance(fun_jit, Wrapped) and str(getattr(fun_jit, "__module__", "")).startswith("polyax."):
+        fun_jit = jit(fun_jit)  # as many of JAX's own functions are
     if not isinstance(fun_jit, Wrapped):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
     if _override_lowering_rules:

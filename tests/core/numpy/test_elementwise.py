@@ -234,3 +234,10 @@ def test_complex_numbers_are_no_real_ones_and_truths_no_positions() -> None:
 
 def test_spacing_is_a_staircase():
     assert polyax.grad(jnp.spacing)(jnp.float32(1.5)) == 0
+
+
+@pytest.mark.parametrize("jac", [polyax.jacfwd, polyax.jacrev])
+def test_second_derivatives_of_powers_of_zero(jac):
+    """d/dy of y x^(y-1) is 1/x for y = 0."""
+    found = jac(jac(polyax.lax.pow, (0, 1)), (0, 1))(4.0, 0.0)
+    np.testing.assert_allclose(found, [[0, 1 / 4], [1 / 4, np.log(4) ** 2]], rtol=1e-6)

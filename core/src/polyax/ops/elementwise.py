@@ -154,10 +154,12 @@ def _nonzero(x: Any) -> Any:
 
 
 def _pow_in_base(t: Any, z: Any, x: Any, y: Any) -> Any:
-    """y x^(y-1), which is 0 for y = 0, also at x = 0."""
+    """y x^(y-1), which is 0 for y = 0, also at x = 0; elsewhere the exponent stays a function of y, whose derivative
+    that of the slope is made from."""
     y = convert(y, aval_of(x).dtype) if aval_of(y).dtype != aval_of(x).dtype else y
-    slope = mul(y, pow(x, select_n(eq(y, 0), sub(y, 1), full_like(y, 1))))
-    return mul(t, slope)
+    less = sub(y, 1)
+    at_zero = select_n(eq(y, 0), less, full_like(y, 1))
+    return mul(t, mul(y, pow(x, select_n(eq(x, 0), less, at_zero))))
 
 
 def _pow_in_exponent(t: Any, z: Any, x: Any, y: Any) -> Any:

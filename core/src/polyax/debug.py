@@ -120,13 +120,13 @@ def visualize_sharding(
 
     Args:
       scale: how high a picture of one row of parts is.
-      min_width: how wide a part is at least, in characters.
-      use_color, max_width, color_map: kept for compatibility; parts are told apart by lines.
+      min_width, max_width: how wide a part is at least and at most, in characters, with the lines beside it.
+      use_color, color_map: kept for compatibility; parts are told apart by lines.
 
     Raises:
       ValueError: the array has another number of dimensions.
     """
-    _print(drawn_sharding(shape, sharding, scale=scale, width=min_width))
+    _print(drawn_sharding(shape, sharding, scale=scale, min_width=min_width, max_width=max_width))
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
@@ -134,9 +134,9 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 
     >>> import polyax
     >>> visualize_array_sharding(polyax.device_put(np.zeros(4), polyax.devices("reference")[0]))
-    ┌─────────────┐
-    │ REFERENCE 0 │
-    └─────────────┘
+    ┌───────────┐
+    │REFERENCE 0│
+    └───────────┘
     """
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs))
 

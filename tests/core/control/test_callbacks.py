@@ -8,6 +8,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.ad_checkpoint import checkpoint_name
 from polyax.control.callback import debug_callback
 from polyax.errors import JaxRuntimeError
 from polyax.experimental import io_callback
@@ -100,8 +101,40 @@ def test_mapped_branches_all_show_their_values(ordered):
         assert g(np.array([True, False]), np.float32([3, 4])).tolist() == [6.0, 4.0]
     polyax.effects_barrier()
     assert sorted(seen) == [3.0, 3.0, 4.0, 4.0]
-    with pytest.raises(NotImplementedError, match=r"runs all branches, and these have effects: \{IO\}"):
+    with pytest.raises(NotImplementedError, match=r"^IO effect not supported in vmap-of-cond.*: \{IO\}"):
         polyax.vmap(lambda p: lax.cond(p, lambda: io_callback(double, SCALAR, 1.0), lambda: 1.0))(np.array([True]))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_what_is_computed_again_is_shown_again(ordered, capsys):
+    def f(x):
+        y = checkpoint_name(x + 1.0, "y")
+        z = checkpoint_name(y * 2.0, "z")
+        polyax.debug.print("{} {}", y, z, ordered=ordered)
+        return jnp.exp(z)
+
+    def all_but(*names):
+        return lambda prim, *_, **params: prim.name != "name" or params["name"] not in names
+
+    saves = polyax.checkpoint_policies
+    policies = {
+        None: 2,
+        saves.nothing_saveable: 2,
+        saves.save_any_names_but_these("z"): 2,
+        saves.everything_saveable: 1,
+        all_but("y"): 1,
+        all_but("y", "z"): 2,
+    }
+    for policy, times in policies.items():
+        polyax.grad(polyax.checkpoint(f, policy=policy))(2.0)
+        polyax.effects_barrier()
+        assert capsys.readouterr().out == "3.0 6.0\n" * times
+
+
+def test_no_transposes():
+    for call, told in ((polyax.pure_callback, "Pure"), (io_callback, "IO")):
+        with pytest.raises(ValueError, match=f"{told} callbacks do not support transpose"):
+            polyax.linear_transpose(lambda x, call=call: call(double, SCALAR, x), np.float32(1))(np.float32(1))
 
 
 def test_no_derivatives():

@@ -261,8 +261,22 @@ def _io_jvp(*_: Any, **__: Any) -> Any:
     )
 
 
+@def_rule(pure_callback_p, "transpose")
+def _pure_transpose(*_: Any, **__: Any) -> Any:
+    raise ValueError(
+        "Pure callbacks do not support transpose. Please use `polyax.custom_vjp` to use callbacks while taking "
+        "gradients."
+    )
+
+
+@def_rule(io_callback_p, "transpose")
+def _io_transpose(*_: Any, **__: Any) -> Any:
+    raise ValueError("IO callbacks do not support transpose.")
+
+
 for _p in CALLBACKS:
-    _p.never("transpose", "a Python function has no transpose")
+    if _p not in (pure_callback_p, io_callback_p):
+        _p.never("transpose", "a Python function has no transpose")
     _p.never("factors", "a Python function is called with whole arrays")
 
 

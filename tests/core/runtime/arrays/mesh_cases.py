@@ -179,6 +179,11 @@ def test_pictures(capsys):
     assert f"{name} 0,1" in text and f"{name} {N - 2},{N - 1}" in text and text.count("├") == N // 2 - 1
     polyax.debug.visualize_sharding((N,), NamedSharding(MESH, P(("x", "y"))))
     assert capsys.readouterr().out.count(name) == N
+    polyax.debug.visualize_sharding((20000, 20), NamedSharding(MESH, P("x")))
+    narrow = capsys.readouterr().out
+    polyax.debug.visualize_sharding((20, 20000), NamedSharding(MESH, P("x")))
+    wide = capsys.readouterr().out.splitlines()
+    assert len(narrow.splitlines()[0]) < 80 and {len(line) for line in wide} == {80}
     with pytest.raises(ValueError, match="only works for shapes with 1 and 2 dimensions"):
         polyax.debug.visualize_sharding((2, 2, 2), ROWS)
 

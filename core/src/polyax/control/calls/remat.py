@@ -128,7 +128,7 @@ def _split(
     body = parts.known.jaxpr
     n = len(body.outvars) - parts.num_residuals
     answers = _saved(body, policy) if policy is not None else {}
-    again, saved, needed = _again(parts.known, body.outvars[n:], list(answers))
+    again, saved, needed = _again(parts.known, body.outvars[n:], list(answers), policy)
     offloaded = [a if isinstance(a, Offloadable) else None for a in map(answers.get, saved)]
     known = pruned(with_ends(parts.known, body.invars, [*body.outvars[:n], *saved]), (True,) * (n + len(saved)))[0]
     given = len(again.in_avals) - len(saved)
@@ -142,14 +142,25 @@ def _split(
     return known, derived(jaxpr, later, avals), needed, parts.out_unknown, offloaded
 
 
-def _again(known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var]) -> tuple[ClosedJaxpr, list[Var], Mask]:
+def _again(
+    known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var], policy: Policy | None
+) -> tuple[ClosedJaxpr, list[Var], Mask]:
     """The program that computes ``residuals`` from inputs and saved values, as few of them as possible."""
     body = known.jaxpr
-    eqns = [_without(e, saved) for e in body.eqns if not all(v in saved for v in e.outvars)]
+    eqns = [_without(e, saved) for e in body.eqns if _comes_again(e, saved, policy)]
     jaxpr = Jaxpr(body.constvars, [*body.invars, *saved], residuals, eqns, None, body.debug_name)
     again, used = pruned(ClosedJaxpr(jaxpr, known.consts), (True,) * len(residuals))
     needed, wanted = used[: len(body.invars)], used[len(body.invars) :]
     return without_inputs(again, used), kept(wanted, saved), needed
+
+
+def _comes_again(eqn: Eqn, saved: Sequence[Var], policy: Policy | None) -> bool:
+    """Unless its results are saved. What is printed, is again if the policy doesn't save prints, or nothing of it."""
+    if eqn.outvars or not any(e.of_debugging for e in eqn.effects):
+        return not all(v in saved for v in eqn.outvars)
+    if policy is None or not any(v in saved for v in eqn.invars):
+        return True
+    return not answer_of(policy, eqn.primitive, [a.aval for a in eqn.invars], eqn.params)
 
 
 def _without(eqn: Eqn, saved: Sequence[Var]) -> Eqn:

@@ -8,7 +8,7 @@ from typing import Any
 from polyax.control.inner.lists import Mask, as_arrays, either, kept, merged, nonzeros, partition, with_zeros
 from polyax.control.inner.programs import derived, forwarded, pruned, reordered, run, share_consts, without_inputs
 from polyax.ir.aval import ShapedArray
-from polyax.ir.effects import Effects, join_effects
+from polyax.ir.effects import Effects, io_effect, join_effects, ordered_io_effect
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ops.basis import select_n
@@ -171,7 +171,8 @@ def _batch_index(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None]
     """Each example has a branch of its own: all are computed, and one result is selected."""
     if effects := [e for e in join_effects(b.effects for b in branches) if not (e.of_values or e.of_debugging)]:
         raise NotImplementedError(
-            f"vmap of cond with a batched predicate runs all branches, and these have effects: {set(effects)}"
+            f"{'IO e' if {io_effect, ordered_io_effect}.issuperset(effects) else 'E'}ffect not supported in "
+            f"vmap-of-cond. With a batched predicate all branches run, and these have effects: {set(effects)}"
         )
 
     def select(index: Any, *operands: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from polyax.meshes.sharding import Sharding, bounds
@@ -10,8 +10,12 @@ from polyax.meshes.sharding import Sharding, bounds
 Cell = tuple[tuple[int, int], ...]
 
 
-def drawn_sharding(shape: Sequence[int], sharding: Sharding, *, scale: float = 1.0, width: int = 9) -> str:
+def drawn_sharding(
+    shape: Sequence[int], sharding: Sharding, *, scale: float = 1.0, min_width: int = 9, max_width: int = 80
+) -> str:
     """A picture of an array of ``shape`` (one or two dimensions), each part with the devices that have it.
+
+    Parts are as high and wide as the array's form asks for, as far as there is room.
 
     Raises:
       ValueError: the array has another number of dimensions.
@@ -25,24 +29,36 @@ def drawn_sharding(shape: Sequence[int], sharding: Sharding, *, scale: float = 1
     rows = sorted({place[0] for place in holders})
     columns = sorted({place[1] for place in holders})
     texts = [[_text(holders[r, c]) for c in columns] for r in rows]
-    wide = max(width, *(len(t) + 2 for row in texts for t in row))
-    high = max(1, round(scale * (9 if len(shape) == 2 else 1) / len(rows)) | 1)
-    return _table(texts, wide, high if len(rows) == 1 and len(shape) == 2 else 1)
+    tall, ratio = int(10 * scale), (shape[1] if len(shape) == 2 else 1) / shape[0]
+    height = max(int(tall / len(rows)) - 1, 1) if len(shape) == 2 else 1
+    wide = int(int(tall * ratio) * _SQUARE / len(columns))
+    return _table(texts, [_width(c, min(max(wide, min_width), max_width)) for c in zip(*texts, strict=True)], height)
+
+
+_SQUARE = 2.5  # a character is so many times as high as it is wide
+
+
+def _width(texts: Sequence[str], wanted: int) -> int:
+    """Of a column: lines beside it are part of what is wanted."""
+    return max(len(t) + max(wanted - 2 - len(t), 0) for t in texts)
 
 
 def _text(devices: Sequence[Any]) -> str:
     """``CPU 0,1``."""
-    return f"{devices[0].platform.upper()} {','.join(str(d.id) for d in devices)}"
+    return f"{devices[0].platform.upper()} {','.join(str(n) for n in sorted(d.id for d in devices))}"
 
 
-def _table(texts: Sequence[Sequence[str]], width: int, height: int) -> str:
+def _table(texts: Sequence[Sequence[str]], widths: Sequence[int], height: int) -> str:
     def rule(left: str, middle: str, right: str) -> str:
-        return left + middle.join(["─" * width] * len(texts[0])) + right
+        return left + middle.join("─" * w for w in widths) + right
+
+    def line(cells: Iterable[str]) -> str:
+        return "│" + "│".join(cells) + "│"
 
     def lines(row: Sequence[str]) -> list[str]:
-        blank = "│" + "│".join([" " * width] * len(row)) + "│"
-        above = (height - 1) // 2
-        return [blank] * above + ["│" + "│".join(t.center(width) for t in row) + "│"] + [blank] * (height - 1 - above)
+        blank, above = line(" " * w for w in widths), (height - 1) // 2
+        shown = line(f"{' ' * ((w - len(t)) // 2)}{t}".ljust(w) for t, w in zip(row, widths, strict=True))
+        return [blank] * above + [shown] + [blank] * (height - 1 - above)
 
     between = f"\n{rule('├', '┼', '┤')}\n"
     return "\n".join([rule("┌", "┬", "┐"), between.join("\n".join(lines(r)) for r in texts), rule("└", "┴", "┘")])

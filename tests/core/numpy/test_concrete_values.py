@@ -1,5 +1,6 @@
 """Arguments whose values decide: they may be traced where somebody knows the value, and are named where nobody does."""
 
+import copy
 import io
 
 import numpy as np
@@ -113,3 +114,25 @@ def test_distances_that_differ(shape, distances, axis):
     halves = (np.moveaxis(y, axis, -1)[..., 1:] + np.moveaxis(y, axis, -1)[..., :-1]) / 2
     expected = (halves * np.moveaxis(aligned, axis, -1)).sum(-1)
     np.testing.assert_allclose(jnp.trapezoid(y, dx=dx, axis=axis), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("made", [jnp.copy, jnp.array, copy.copy, copy.deepcopy, lambda x: x.copy()])
+def test_a_copy_is_another_array_under_transformations(made):
+    assert [e.primitive.name for e in polyax.make_jaxpr(made)(1.0).eqns] == ["copy"]
+    for transformed in (polyax.vmap(made), lambda x: polyax.jvp(made, (x,), (x,))[0], lambda x: polyax.vjp(made, x)[0]):
+        x = jnp.ones(3)
+        transformed(x).delete()
+        assert x.tolist() == [1, 1, 1]
+
+
+def test_the_mask_of_an_array_is_left_behind_by_copies_only():
+    masked = np.ma.array([1, 2], mask=[True, False])
+    assert jnp.array(masked).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="masked arrays are not supported"):
+        jnp.asarray(masked)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_positions_of_a_dtype(descending):
+    found = jnp.argsort(np.array([2.0, 1.0, 3.0]), dtype="int16", descending=descending)
+    assert (found.dtype, found.tolist()) == (np.int16, [2, 0, 1] if descending else [1, 0, 2])

@@ -145,6 +145,8 @@ def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
         return _from_array(x, dtype, copy)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
+    if copy and isinstance(x, np.ma.MaskedArray):
+        x = x.data
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if dtypes.is_python_scalar(x):
@@ -159,7 +161,7 @@ def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
         check_arraylike("array", x)  # no reference
     if dtype is not None and (x.aval.dtype != dtype or x.aval.weak_type):
         return convert(x, dtype)
-    return lax.copy(x) if copy and not is_traced(x) else x
+    return lax.copy(x) if copy else x
 
 
 def _numeric(x: Any) -> Any:

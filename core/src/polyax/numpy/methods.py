@@ -353,6 +353,8 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "transpose": _transpose,
     "astype": _astype,
     "copy": _copy,
+    "__copy__": _copy,
+    "__deepcopy__": lambda self, memo: _copy(self),
     "flatten": _function(shapes.ravel),
     "view": _view,
     "compress": _compress,

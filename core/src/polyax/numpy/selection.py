@@ -18,6 +18,7 @@ from polyax.numpy.indexing import take
 from polyax.numpy.logic import greater_equal, less
 from polyax.numpy.promotion import (
     as_array,
+    canonical_dtype,
     canonicalize_axis,
     check_arraylike,
     convert,
@@ -275,11 +276,11 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """The positions that sort ``a`` along ``axis``; equal elements keep their order."""
+    """The positions, of ``dtype``, that sort ``a`` along ``axis``; equal elements keep their order."""
     _refuse_order("argsort", kind, order)
     a = ensure_array("argsort", a)
     a, axis = along(a, axis)
-    position = lax.broadcasted_iota(dtypes.default_int(), a.shape, axis)
+    position = lax.broadcasted_iota(canonical_dtype(dtype, np.int64), a.shape, axis)
     if not descending:
         return lax.sort((a, position), dimension=axis, is_stable=stable, num_keys=1)[1]
     backwards = lax.sort(

@@ -156,12 +156,6 @@ class Tracer(Typed):
     def __repr__(self) -> str:
         return f"Traced<{self.aval!r}>with<{self._trace!r}>"  # as the source documents print it; newer JAX differs
 
-    def __copy__(self) -> Tracer:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Tracer:
-        return self
-
 
 def leaked(x: Tracer, source: Source | None = None) -> errors.UnexpectedTracerError:
     """The error about a tracer that outlived its transformation, or that is used outside of it."""

@@ -165,3 +165,15 @@ def test_scopes_do_not_mix() -> None:
         export.symbolic_shape("a", scope=a.scope, constraints=["a >= 2"])
     with pytest.raises(ValueError, match="should be None or a string"):
         export.symbolic_shape(3)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("method", ["nearest", "linear"])
+def test_images_of_any_size_are_resized(method: str) -> None:
+    def twice(x: Any) -> Any:
+        return polyax.image.resize(x, (2 * x.shape[0],), method)
+
+    exported = export.export(polyax.jit(twice))(Spec(export.symbolic_shape("a"), np.float32))
+    assert str(exported.out_avals[0]) == "float32[2*a]"
+    for n in (1, 3, 5):
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_allclose(exported.call(x), twice(x), rtol=1e-5, atol=1e-5)

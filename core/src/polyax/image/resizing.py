@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax import numpy as jnp
+from polyax.ir.dims import is_symbolic_dim
 from polyax.lax import lenient as lax
 from polyax.numpy.promotion import canonicalize_axis, concrete_shape, ensure_array, inexact
 
@@ -222,6 +223,7 @@ def resize(
 def _nearest(x: Any, shape: Sequence[int]) -> Any:
     for axis, (old, new) in enumerate(zip(x.shape, shape, strict=True)):
         if old != new:
-            places = np.floor((np.arange(new) + 0.5) * (old / max(new, 1))).astype(np.int32)
+            xp: Any = jnp if is_symbolic_dim(old) or is_symbolic_dim(new) else np
+            places = xp.floor((xp.arange(new) + 0.5) * (old / max(new, 1))).astype(np.int32)
             x = jnp.take(x, places, axis=axis)
     return x

@@ -308,7 +308,7 @@ def test_places_that_are_none() -> None:
     with pytest.raises(ValueError, match="device_put` only accepts `None`.* Received invalid value: 'cpu'"):
         device_put(np.ones(2), "cpu")
     place = d.devices()[0]
-    text = "device_put device specification must be a tree prefix of the corresponding value; pytree structure error"
+    text = r"must be a tree prefix of the corresponding value; \n  Mismatch details \(1 found\):\n  pytree structure"
     with pytest.raises(ValueError, match=text):
         device_put({"a": 1, "b": 2}, {"a": place})
     with pytest.raises(ValueError, match="different lengths of tuple at key path\n.*device_put device"):

@@ -34,7 +34,7 @@ from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.trace.context import set_trace
-from polyax.trace.paths import broadcast_prefix
+from polyax.trace.paths import broadcast_prefix, prefix_errors
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten, tree_unflatten
 from polyax.transforms.jvp import JVPTracer
@@ -84,9 +84,11 @@ def _targets(device: Any, x: Any) -> list[Any]:
     """One for each leaf of ``x``."""
     try:
         return broadcast_prefix(device, x, is_leaf=lambda d: d is None, name="device_put device")
-    except ValueError as e:
+    except ValueError:
+        found = [str(e("device_put device")) for e in prefix_errors(device, x, lambda d: d is None)]
         raise ValueError(
-            f"device_put device specification must be a tree prefix of the corresponding value; {e}"
+            "device_put device specification must be a tree prefix of the corresponding value; \n"
+            f"  Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
         ) from None
 
 

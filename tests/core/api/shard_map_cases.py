@@ -753,3 +753,14 @@ def test_results_on_explicit_axes_tell_of_each_dimension():
 
 def mapped_on(mesh, f, ins, outs):
     return polyax.shard_map(f, mesh=mesh, in_specs=ins, out_specs=outs)
+
+
+def test_rules_of_derivatives_give_what_varies_as_arguments_do():
+    @polyax.custom_vjp
+    def total(x):
+        return lax.psum(x, ("x", "y"))
+
+    total.defvjp(lambda x: (total(x), None), lambda _, g: (lax.psum(g, ("x", "y")),))
+    f = mapped(total, outs=P())
+    with pytest.raises(ValueError, match=r"an input of type float32\[2,2\]\S*, so the manual axis types do not match"):
+        polyax.grad(lambda x: f(x).sum())(X)

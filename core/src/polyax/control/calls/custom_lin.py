@@ -119,16 +119,16 @@ class UserBackward:
         if isinstance(ct, np.ndarray) and ct.dtype == dtypes.float0:
             return Zero(wanted)
         got = aval_of(ct)
-        if not same_type(got, wanted):
-            if got.shape == wanted.shape and dtypes.is_float(got.dtype) and dtypes.is_float(wanted.dtype):
-                return convert(ct, wanted.dtype)  # rules may compute in another precision
-            part = "shapes" if got.shape != wanted.shape else "dtypes"
-            raise ValueError(
-                "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
-                f"function, but at output[{n}]{keystr(path)} the bwd rule produced an output of type {got.str_short()} "
-                f"corresponding to an input of type {aval.str_short()}, so the {part} do not match. {self._rule()}"
-            )
-        return ct
+        if same_type(got, wanted) and wanted.vma <= got.vma:
+            return ct
+        part = "shapes" if got.shape != wanted.shape else "dtypes" if got.dtype != wanted.dtype else "manual axis types"
+        if part == "dtypes" and dtypes.is_float(got.dtype) and dtypes.is_float(wanted.dtype):
+            return convert(ct, wanted.dtype)  # rules may compute in another precision
+        raise ValueError(
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
+            f"function, but at output[{n}]{keystr(path)} the bwd rule produced an output of type {got.str_short()} "
+            f"corresponding to an input of type {aval.str_short()}, so the {part} do not match. {self._rule()}"
+        )
 
 
 def _array(ct: Any) -> Any:

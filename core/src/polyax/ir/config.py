@@ -131,18 +131,17 @@ class Config:
           ValueError: it can't be that.
         """
         name = self._canonical(name)
-        before, value = self._process[name], FLAGS[name].checked(value)
-        self._put(name, value)
+        before, value = self._process, FLAGS[name].checked(value)
+        self._set(before | {name: value})
         try:
-            for listener in self._listeners if value != before else ():
+            for listener in self._listeners if value != before.get(name) else ():
                 listener(name)
         except RuntimeError:  # it is too late to set it
-            self._put(name, before)
+            self._set(before)
             raise
 
-    def _put(self, name: str, value: Any) -> None:
-        self._process[name] = value
-        self._process_key = self._key_of(self._process)
+    def _set(self, values: dict[str, Any]) -> None:
+        self._process, self._process_key = values, self._key_of(values)
 
     @contextlib.contextmanager
     def restored(self, values: dict[str, Any], key: int) -> Generator[None]:

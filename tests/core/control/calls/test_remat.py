@@ -184,8 +184,58 @@ def test_what_a_loop_saves_is_not_computed_again(name: str) -> None:
     saving = polyax.checkpoint(loop, policy=lambda primitive, *_, **__: primitive.name == name)
     text = str(polyax.make_jaxpr(polyax.linearize(saving, 4.0)[1])(1.0))
     assert (" cos " in text) == (name != "cos")
+    assert " sin " not in text
     saved = polyax.vjp(saving, 4.0)[1]((1.0, jnp.ones(3)))
     assert jnp.allclose(saved[0], polyax.vjp(loop, 4.0)[1]((1.0, jnp.ones(3)))[0])
+
+
+def _chain(w: Any, x: Any) -> Any:
+    for _ in range(3):
+        x = jnp.sin(x @ w)
+    return x
+
+
+def _nested(w: Any, x: Any) -> Any:
+    step = lambda x, _: (polyax.jit(_chain)(w, lax.scan(lambda x, _: (jnp.sin(x @ w), 0.0), x, None, length=2)[0]), x)
+    carry, ys = lax.scan(step, x, None, length=2)
+    return carry + ys.sum(0)
+
+
+def _branch_in_loop(w: Any, x: Any) -> Any:
+    step = lambda x, n: (lax.cond(n > 0, lambda x: jnp.sin(x @ w), jnp.cos, x), x @ w)
+    return lax.scan(step, x, np.arange(4))[0]
+
+
+BODIES = {
+    "scan": (lambda w, x: lax.scan(lambda x, _: (_chain(w, x), None), x, None, length=2)[0], 6),
+    "cond": (lambda w, x: lax.cond(x[0] > 0, _chain, lambda _, x: x * 1.0, w, x), 6),
+    "two branches": (lambda w, x: lax.cond(x[0] > 0, _chain, lambda w, x: jnp.sin(x @ w), w, x), 8),
+    "nested": (_nested, 8),
+    "a branch in a loop": (_branch_in_loop, 2),
+    "of constants": (lambda w, x: lax.scan(lambda x, _: (jnp.sin(x @ jnp.sin(w @ w)), None), x, None, length=4)[0], 4),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_policies_see_into_bodies(name: str) -> None:
+    """Products are saved, so that the backward pass has but those of cotangents: as many as in JAX."""
+    fun, wanted = BODIES[name]
+    saving = polyax.checkpoint(fun, policy=policies.dots_saveable)
+    pullback = polyax.vjp(saving, W, X)[1]
+    assert str(polyax.make_jaxpr(pullback)(X)).count(" dot_general[") == wanted
+    got = polyax.grad(lambda w: saving(w, X).sum())
+    want = polyax.grad(lambda w: fun(w, X).sum())(W)
+    for f in (got, polyax.jit(got)):
+        np.testing.assert_allclose(f(W), want, rtol=1e-4, atol=1e-6)
+
+
+def test_names_in_a_loop_are_saved() -> None:
+    step = lambda x, _: (jnp.sin(checkpoint_name(jnp.sin(x), "inner")), None)
+    saving = polyax.checkpoint(
+        lambda x: lax.scan(step, x, None, length=4)[0], policy=policies.save_only_these_names("inner")
+    )
+    assert str(polyax.make_jaxpr(polyax.vjp(saving, 1.0)[1])(1.0)).count(" sin ") == 1
+    assert [a.shape for a, where in saved_residuals(saving, 1.0) if where.startswith("output of scan")] == [(4,)]
 
 
 def test_residuals_of_jitted_functions_are_told_as_without_jit() -> None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from polyax.control.calls.family import CallLike, Params
+from polyax.control.calls.saving import Saving, saving
 from polyax.control.inner.answers import Offloadable
 from polyax.control.inner.lists import Mask, cut, kept, merged, partition
-from polyax.control.inner.policies import Policy, answer_of
-from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, with_ends, without_inputs
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
+from polyax.control.inner.policies import Policy
+from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, without_inputs
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from polyax.ir.primitive import Primitive
 from polyax.ops.memories import put_into
 from polyax.trace.calls import Signature
@@ -125,12 +126,14 @@ def _split(
     """The program of known results and saved values; that of known inputs, saved values and unknown inputs; which of
     the known inputs it needs; which results are unknown; which saved values are in other memory."""
     parts = partial_eval_jaxpr(jaxpr if policy is None else inlined(jaxpr), unknown)
-    body = parts.known.jaxpr
+    program = parts.known if policy is None else inlined(parts.known)
+    body = program.jaxpr
     n = len(body.outvars) - parts.num_residuals
-    answers = _saved(body, policy) if policy is not None else {}
-    again, saved, needed = _again(parts.known, body.outvars[n:], list(answers), policy)
-    offloaded = [a if isinstance(a, Offloadable) else None for a in map(answers.get, saved)]
-    known = pruned(with_ends(parts.known, body.invars, [*body.outvars[:n], *saved]), (True,) * (n + len(saved)))[0]
+    found = saving(body, policy)
+    again, saved, needed = _again(program, body.outvars[n:], found)
+    offloaded = [a if isinstance(a, Offloadable) else None for a in map(found.answers.get, saved)]
+    first = Jaxpr(body.constvars, body.invars, [*body.outvars[:n], *saved], found.storing, None, body.debug_name)
+    known = pruned(ClosedJaxpr(first, program.consts), (True,) * (n + len(saved)))[0]
     given = len(again.in_avals) - len(saved)
 
     def later(*args: Any) -> list[Any]:
@@ -142,47 +145,13 @@ def _split(
     return known, derived(jaxpr, later, avals), needed, parts.out_unknown, offloaded
 
 
-def _again(
-    known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var], policy: Policy | None
-) -> tuple[ClosedJaxpr, list[Var], Mask]:
+def _again(known: ClosedJaxpr, residuals: Sequence[Atom], found: Saving) -> tuple[ClosedJaxpr, list[Var], Mask]:
     """The program that computes ``residuals`` from inputs and saved values, as few of them as possible."""
-    body = known.jaxpr
-    eqns = [_without(e, saved) for e in body.eqns if _comes_again(e, saved, policy)]
-    jaxpr = Jaxpr(body.constvars, [*body.invars, *saved], residuals, eqns, None, body.debug_name)
+    body, values = known.jaxpr, list(found.answers)
+    jaxpr = Jaxpr(body.constvars, [*body.invars, *values], residuals, found.reading, None, body.debug_name)
     again, used = pruned(ClosedJaxpr(jaxpr, known.consts), (True,) * len(residuals))
     needed, wanted = used[: len(body.invars)], used[len(body.invars) :]
-    return without_inputs(again, used), kept(wanted, saved), needed
-
-
-def _comes_again(eqn: Eqn, saved: Sequence[Var], policy: Policy | None) -> bool:
-    """Unless its results are saved. What is printed, is again if the policy doesn't save prints, or nothing of it."""
-    if eqn.outvars or not any(e.of_debugging for e in eqn.effects):
-        return not all(v in saved for v in eqn.outvars)
-    if policy is None or not any(v in saved for v in eqn.invars):
-        return True
-    return not answer_of(policy, eqn.primitive, [a.aval for a in eqn.invars], eqn.params)
-
-
-def _without(eqn: Eqn, saved: Sequence[Var]) -> Eqn:
-    """The equation with other names for results that are saved, as these aren't what is read later."""
-    outvars = [Var(v.aval) if v in saved else v for v in eqn.outvars]
-    return Eqn(eqn.primitive, eqn.invars, outvars, eqn.params, eqn.effects, eqn.source)
-
-
-def _saved(jaxpr: Jaxpr, policy: Policy) -> dict[Var, Offloadable | bool]:
-    """The values that equations compute which the policy allows to be saved, with its answers."""
-    answers = {v: _answer(e, n, policy) for e in jaxpr.eqns for n, v in enumerate(e.outvars)}
-    return {v: answer for v, answer in answers.items() if answer}
-
-
-def _answer(eqn: Eqn, position: int, policy: Policy) -> Offloadable | bool:
-    """Of loops and branches, the equations in their programs that make the result decide, if there are any."""
-    programs = [p.jaxpr for p in sub_jaxprs(eqn) if len(p.jaxpr.outvars) == len(eqn.outvars)]
-    made = [(p.outvars[position], [e for e in p.eqns if p.outvars[position] in e.outvars]) for p in programs]
-    if eqn.primitive is remat_p or not any(makers for _, makers in made):
-        return answer_of(policy, eqn.primitive, [a.aval for a in eqn.invars], eqn.params)
-    answers = [_answer(e, e.outvars.index(v), policy) for v, makers in made for e in makers]
-    return all(answers) and answers[0]
+    return without_inputs(again, used), kept(wanted, values), needed
 
 
 @memoize_by_jaxpr

@@ -103,8 +103,8 @@ def _split(first: ClosedJaxpr, rest: Branches, unknown: Mask) -> tuple[Branches,
     cuts = [partial_eval_jaxpr(b, unknown, force) for b in branches]
     numbers = [c.known.out_avals[len(c.known.out_avals) - c.num_residuals :] for c in cuts]
     slots, places = share_slots(numbers)
-    known = tuple(_storing(c.known, slots, tuple(p)) for c, p in zip(cuts, places, strict=True))
-    later = tuple(_reading(c.unknown, slots, tuple(p)) for c, p in zip(cuts, places, strict=True))
+    known = tuple(into_slots(c.known, slots, tuple(p)) for c, p in zip(cuts, places, strict=True))
+    later = tuple(from_slots(c.unknown, slots, tuple(p)) for c, p in zip(cuts, places, strict=True))
     return known, later, force
 
 
@@ -124,7 +124,7 @@ def share_slots(needs: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArra
     return slots, places
 
 
-def _storing(known: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int, ...]) -> ClosedJaxpr:
+def into_slots(known: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int, ...]) -> ClosedJaxpr:
     """``known`` with its residuals in their slots; the other slots are zero."""
     n = len(known.out_avals) - len(places)
 
@@ -136,7 +136,7 @@ def _storing(known: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int
     return derived(known, fun, known.in_avals)
 
 
-def _reading(later: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int, ...]) -> ClosedJaxpr:
+def from_slots(later: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int, ...]) -> ClosedJaxpr:
     """``later``, which takes all slots in place of its residuals."""
 
     def fun(*args: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """``linear_call``: a linear function whose transpose the user gives.
 
-``linear_call[callee transpose num_res] *residuals *linear``: ``transpose`` takes the residuals, and cotangents of the
-results.
+``linear_call[callee num_callee_consts num_res transpose_thunk] *consts *residuals *linear``. What the thunk gives is
+the program of the transpose, which takes constants, the residuals and cotangents of results, and these constants.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from typing import Any
 
 from polyax.control.calls.custom import at_front
 from polyax.control.calls.family import CallLike
-from polyax.control.inner.differences import check_same, results
-from polyax.control.inner.lists import nonzeros
-from polyax.control.inner.programs import run, share_consts
-from polyax.ir.aval import aval_of
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.control.inner.lists import cut, nonzeros
+from polyax.control.inner.programs import hoisted, run, with_ends
+from polyax.ir.aval import ShapedArray, aval_of, same_type
+from polyax.ir.jaxpr import ClosedJaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.zeros import add_tangents, instantiate
-from polyax.trace.flat import check_callable, trace_tree
+from polyax.trace.flat import check_callable, name_of, trace_tree
 from polyax.trace.symbolic import Zero, is_undef
-from polyax.trace.tree import tree_leaves, tree_structure, tree_unflatten
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
 from polyax.transforms.vmap import AxisData, batch_jaxpr
 
 linear_call_p = Primitive("linear_call", higher_order=True)
+
+Thunk = Callable[[], tuple[ClosedJaxpr, list[Any]]]
 
 
 def linear_call(
@@ -33,7 +35,12 @@ def linear_call(
     """``fun(residual_args, linear_args)``, which is linear in ``linear_args``; reverse mode runs ``fun_transpose``.
 
     Args:
-      fun_transpose: ``fun_transpose(residual_args, cotangents)`` gives cotangents like ``linear_args``.
+      fun_transpose: ``fun_transpose(residual_args, cotangents)`` gives cotangents like ``linear_args``. It is traced
+        when the call is transposed, so that it may call itself.
+
+    Raises:
+      TypeError: when it is transposed, and ``fun_transpose`` gives another structure.
+      ValueError: likewise, for other types.
 
     >>> import polyax
     >>> halve = lambda x: linear_call(lambda r, x: x / r, lambda r, ct: 100 * ct, 2.0, x)
@@ -42,54 +49,97 @@ def linear_call(
     """
     check_callable(fun)
     check_callable(fun_transpose)
-    residuals, linear = tree_leaves(residual_args), tree_leaves(linear_args)
-    callee, out_tree = trace_tree(fun, (residual_args, linear_args))
-    cts = tree_unflatten(out_tree, callee.out_avals)
-    transpose, ct_tree = trace_tree(fun_transpose, (residual_args, cts))
-    tree = tree_structure(linear_args)
-    if ct_tree != tree:
-        raise TypeError(
-            "transpose output pytree structure must match that of linear inputs, got output structure "
-            f"{ct_tree} and input structure {tree}."
-        )
-    what = "fun_transpose of linear_call must give cotangents like linear_args: its output and linear_args must"
-    check_same(
-        results(what, ("fun_transpose's output", "linear_args"), "fun_transpose"),
-        (ct_tree, tree),
-        (transpose.out_avals, [aval_of(x) for x in linear]),
-    )
-    (callee, transpose), consts = share_consts([callee, transpose])
-    num_res = len(consts) + len(residuals)
-    outs = linear_call_p.bind(*consts, *residuals, *linear, callee=callee, transpose=transpose, num_res=num_res)
+    callee, out_tree = trace_tree(fun, (residual_args, linear_args), "linear_call fun")
+    callee, consts = hoisted(callee)
+    residuals, res_tree = tree_flatten(residual_args)
+    linear, tree = tree_flatten(linear_args)
+    residual_avals = tree_unflatten(res_tree, map(aval_of, residuals))
+    given = residual_avals, tree_unflatten(out_tree, callee.out_avals)
+    counts = {"num_callee_consts": len(consts), "num_res": len(residuals)}
+    thunk = _Transpose(fun_transpose, given, tree, [aval_of(x) for x in linear])
+    outs = linear_call_p.bind(*consts, *residuals, *linear, callee=callee, transpose_thunk=thunk, **counts)
     return tree_unflatten(out_tree, outs)
+
+
+class _Transpose:
+    """The transpose's program and its constants, traced when it is needed: it may call itself, or never be there."""
+
+    def __init__(
+        self, fun: Callable[[Any, Any], Any], given: tuple[Any, Any], tree: PyTreeDef, avals: Sequence[ShapedArray]
+    ) -> None:
+        self.fun = fun
+        self.given = given
+        self.tree = tree
+        self.avals = avals
+        self.found: tuple[ClosedJaxpr, list[Any]] | None = None
+
+    def __call__(self) -> tuple[ClosedJaxpr, list[Any]]:
+        if self.found is not None:
+            return self.found
+        closed, tree = trace_tree(self.fun, self.given, "linear_call fun_transpose")
+        self._check(tree, closed.out_avals)
+        program, consts = hoisted(closed)
+        if not any(isinstance(x, Tracer) for x in consts):  # those are of this trace alone
+            self.found = program, consts
+        return program, consts
+
+    def _check(self, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> None:
+        if tree != self.tree:
+            raise TypeError(
+                "transpose output pytree structure must match that of linear inputs, got output structure "
+                f"{tree} and input structure {self.tree}."
+            )
+        for got, aval in zip(avals, self.avals, strict=True):
+            wanted = aval.to_tangent_aval()
+            if not same_type(got, wanted):
+                raise ValueError(
+                    f"Expected cotangent type {wanted.str_short()} but got {got.str_short()} from the fun_transpose "
+                    f"{name_of(self.fun)} of a linear_call"
+                )
 
 
 CallLike(linear_call_p, "callee").install("impl", "abstract_eval", "sub_jaxprs")
 
 
 @def_rule(linear_call_p, "jvp")
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, num_res: int, **params: Any) -> Any:
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, num_callee_consts: int, num_res: int, **params: Any
+) -> Any:
     """Of linear arguments the same call; of residuals the derivative of the function."""
-    outs = linear_call_p.bind(*primals, num_res=num_res, **params)
+    params |= {"num_callee_consts": num_callee_consts, "num_res": num_res}
+    outs = linear_call_p.bind(*primals, **params)
     dots: list[Any] = [Zero.of(x) for x in outs]
-    residuals, linear = primals[:num_res], primals[num_res:]
-    if any(nonzeros(tangents[num_res:])):
-        given = [instantiate(t) for t in tangents[num_res:]]
-        dots = linear_call_p.bind(*residuals, *given, num_res=num_res, **params)
-    if any(nonzeros(tangents[:num_res])):
-        _, others = jvp_flat(lambda *rs: run(params["callee"], [*rs, *linear]), residuals, tangents[:num_res])
+    residuals, linear = cut(primals, num_callee_consts + num_res)
+    residual_dots, linear_dots = cut(tangents, len(residuals))
+    if any(nonzeros(linear_dots)):
+        dots = linear_call_p.bind(*residuals, *map(instantiate, linear_dots), **params)
+    if any(nonzeros(residual_dots)):
+        _, others = jvp_flat(lambda *rs: run(params["callee"], [*rs, *linear]), residuals, residual_dots)
         dots = [add_tangents(a, b) for a, b in zip(dots, others, strict=True)]
     return outs, dots
 
 
 @def_rule(linear_call_p, "transpose")
-def _transpose(cts: Sequence[Any], *args: Any, callee: ClosedJaxpr, transpose: ClosedJaxpr, num_res: int) -> list[Any]:
-    residuals, linear = args[:num_res], args[num_res:]
+def _transpose(
+    cts: Sequence[Any], *args: Any, callee: ClosedJaxpr, transpose_thunk: Thunk, num_callee_consts: int, num_res: int
+) -> list[Any]:
+    """The call of the transpose, whose own is the callee: so the callee's constants are residuals of that call."""
+    residuals, linear = cut(args, num_callee_consts + num_res)
     if any(map(is_undef, residuals)) or not all(map(is_undef, linear)):
         raise NotImplementedError("linear_call is linear in all of linear_args, and in nothing else")
-    given = [*residuals, *map(instantiate, cts)]
-    outs = linear_call_p.bind(*given, callee=transpose, transpose=callee, num_res=num_res)
-    return [*[None] * num_res, *outs]
+    program, consts = transpose_thunk()
+    own, rest = cut(program.jaxpr.invars, len(consts))
+    unread = [Var(aval) for aval in callee.in_avals[:num_callee_consts]]
+    outs = linear_call_p.bind(
+        *consts,
+        *residuals,
+        *map(instantiate, cts),
+        callee=with_ends(program, [*own, *unread, *rest]) if unread else program,
+        transpose_thunk=lambda: (callee, []),
+        num_callee_consts=len(consts),
+        num_res=len(residuals),
+    )
+    return [*[None] * len(residuals), *outs]
 
 
 @def_rule(linear_call_p, "batch")
@@ -99,19 +149,31 @@ def _batch(
     dims: Sequence[int | None],
     *,
     callee: ClosedJaxpr,
-    transpose: ClosedJaxpr,
+    transpose_thunk: Thunk,
+    num_callee_consts: int,
     num_res: int,
 ) -> Any:
     """Linear arguments and results are mapped, all at dimension 0."""
-    own = tuple(dims[:num_res])
+    consts, residuals, linear = cut(args, num_callee_consts, num_res)
+    const_dims, res_dims, linear_dims = cut(dims, num_callee_consts, num_res)
 
-    def mapped(program: ClosedJaxpr) -> ClosedJaxpr:
-        num_in, num_out = len(program.in_avals) - num_res, len(program.out_avals)
-        return batch_jaxpr(program, axis, (*own, *[0] * num_in), (True,) * num_out)[0]
+    def mapped(program: ClosedJaxpr, const_dims: Sequence[int | None]) -> ClosedJaxpr:
+        num_in, num_out = len(program.in_avals) - len(const_dims) - num_res, len(program.out_avals)
+        return batch_jaxpr(program, axis, (*const_dims, *res_dims, *[0] * num_in), (True,) * num_out)[0]
 
-    linear = at_front(axis, args[num_res:], dims[num_res:])
-    programs = {"callee": mapped(callee), "transpose": mapped(transpose)}
-    outs = linear_call_p.bind(*args[:num_res], *linear, **programs, num_res=num_res)
+    def thunk() -> tuple[ClosedJaxpr, list[Any]]:
+        program, values = transpose_thunk()
+        return mapped(program, [None] * len(values)), values
+
+    outs = linear_call_p.bind(
+        *consts,
+        *residuals,
+        *at_front(axis, linear, linear_dims),
+        callee=mapped(callee, const_dims),
+        transpose_thunk=thunk,
+        num_callee_consts=num_callee_consts,
+        num_res=num_res,
+    )
     return outs, [0] * len(outs)
 
 

@@ -121,3 +121,10 @@ def test_loops_may_count_in_floats() -> None:
     assert jax.grad(lambda x: lax.fori_loop(x, x + 2.0, lambda _, c: c, x))(1.0) == 1.0
     with pytest.raises(TypeError, match="must have equal types, got bool and int32"):
         lax.fori_loop(True, 3, body, 0)
+
+
+def test_a_pair_that_is_a_list_stays_one() -> None:
+    carry_and_ys = lax.scan(lambda c, x: [c + x, c], 0.0, XS)
+    assert isinstance(carry_and_ys, list)
+    assert carry_and_ys[0] == 3.0
+    assert isinstance(lax.scan(lambda c, x: (c + x, c), 0.0, XS), tuple)

@@ -143,7 +143,8 @@ def scan(
     Differentiable in both modes, and compiled as one loop.
 
     Args:
-      f: gives a pair of a carry, of the structure and types of ``init``, and any pytree.
+      f: gives a pair of a carry, of the structure and types of ``init``, and any pytree. If its pair is a list, so is
+        that of the results.
       init: the first carry, a pytree of arrays.
       xs: a pytree of arrays of one leading size; None to run ``length`` times.
       length: the number of steps, if ``xs`` doesn't tell.
@@ -194,8 +195,7 @@ def _scan(
         refuse_both(body.consts, [*leaves, *x_leaves], _source(owner, init, xs))
     body, consts = hoisted(body)
     settings = {"length": steps, "reverse": bool(reverse), "unroll": _unroll(unroll, steps)}
-    carry, ys = tree_unflatten(out_tree, _bind_scan(body, consts, first, x_leaves, settings))
-    return carry, ys
+    return tree_unflatten(out_tree, _bind_scan(body, consts, first, x_leaves, settings))
 
 
 def _bind_scan(

@@ -81,7 +81,7 @@ def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     jitted = fun if isinstance(fun, PjitFunction) and not options else jit(fun, **options)
     program = jitted.staged(args, kwargs)
     if isinstance(program.where, Device):
-        return build(program.closed, program.where, program.name, program.donated, stages=True)
+        return build(program.closed, program.where, program.name, program.given, stages=True)
     parts, mesh = program.meshed.parts, program.where.mesh
     event = build(parts.program, mesh.device_list[0], program.name, (), stages=True, mesh=mesh)
     return replace(event, moves=parts.moves)

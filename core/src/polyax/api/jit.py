@@ -70,7 +70,7 @@ def jit(
       static_argnums, static_argnames: arguments that are part of the program; they must be hashable.
       donate_argnums, donate_argnames: arguments whose memory results may have; those that one has can't be used
         afterwards, others are kept, with a warning.
-      keep_unused: a note in the programs that call this one; arguments that it doesn't need cost nothing anyway.
+      keep_unused: whether arguments that it doesn't read are taken too if they are donated; they cost nothing anyway.
       device, backend: where to run; by default where the arguments are, or on the default device.
       inline: whether the program is spliced into the program of a function that calls it.
       in_shardings, out_shardings: how arguments and results lie on devices: shardings, or ``PartitionSpec`` of the
@@ -248,10 +248,11 @@ class PjitFunction:
 
     def _placed(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], names: Any = None) -> Staged:
         if self._device is not None:
-            return Staged(self.__name__, traced.closed, traced.donated, self._device, pinned=True)
+            donated, kept = traced.donated, self._keep_unused
+            return Staged(self.__name__, traced.closed, donated, self._device, pinned=True, keep_unused=kept)
         ins, outs = asked[0], on_devices(asked[1], leaves)
         check_committed(leaves, ins)
-        return staged(self.__name__, traced.closed, traced.donated, (ins, outs), leaves, names)
+        return staged(self.__name__, traced.closed, traced.donated, (ins, outs), leaves, names, self._keep_unused)
 
     def _bind(self, traced: TracedFunction, call: UserCall) -> list[Any]:
         ins, outs = self._asked(traced, call)

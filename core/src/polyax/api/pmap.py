@@ -25,7 +25,7 @@ from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
-from polyax.runtime.running.donation import refuse_reuse, taken
+from polyax.runtime.running.donation import of_read, refuse_reuse, taken
 from polyax.runtime.running.regions import choose, with_devices
 from polyax.trace.calls import Signature, TracedFunction, UserCall, with_static
 from polyax.trace.context import axis_env
@@ -216,7 +216,7 @@ class _Pmapped:
             "check_vma": False,
             "name": self.name,
         }
-        donated = taken(program, (*[False] * len(consts), *call.donated()))
+        donated = taken(program, of_read(program, (*[False] * len(consts), *call.donated())))
         return _OneOfMany(closed, flat.out_tree, donated, params=params, local=local)
 
     def _mesh(self, size: int) -> Mesh | AbstractMesh:

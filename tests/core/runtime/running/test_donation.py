@@ -62,6 +62,22 @@ def test_what_the_program_does_not_read_stays_alive() -> None:
     assert not x.is_deleted()
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+def test_unused_arguments_that_are_kept_are_taken(ahead) -> None:
+    f = polyax.jit(lambda x, y: y * 2, donate_argnums=0, keep_unused=True)
+    x, y = jnp.arange(4.0), jnp.ones(4)
+    call = f.lower(x, y).compile() if ahead else f
+    assert call(x, y).tolist() == [2.0] * 4
+    assert x.is_deleted() and not y.is_deleted()
+    x = jnp.arange(3)
+    with pytest.warns(UserWarning, match=UNUSABLE.format(r"int32\[3\]")):
+        f(x, y)
+    assert not x.is_deleted()
+    constant = polyax.jit(lambda x: jnp.ones(4), donate_argnums=0, keep_unused=True)
+    constant(x := jnp.arange(4.0))
+    assert x.is_deleted()
+
+
 @pytest.mark.parametrize(
     ("donated", "text"),
     [
@@ -84,6 +100,18 @@ def test_arrays_that_are_not_taken_may_come_twice() -> None:
     with pytest.warns(UserWarning, match=UNUSABLE.format(r"float32\[4\]")):
         assert polyax.jit(lambda x, y: x.sum() + y.sum(), donate_argnums=0)(x, x) == 12
     assert polyax.jit(lambda x, y: x.sum() + y.sum())(x, x) == 12
+
+
+def test_a_result_that_is_an_argument_outlives_it() -> None:
+    """They may have one buffer, which is written over only when nobody else has it."""
+    write = polyax.jit(lambda x: x.at[0].set(9.0), donate_argnums=0)
+    for end in (polyax.Array.delete, write, lambda x: write(polyax.jit(lambda x: x, donate_argnums=0)(x))):
+        x = jnp.arange(4.0) + 1
+        same, (first, second) = polyax.jit(lambda x: x)(x), polyax.jit(lambda x: (x, x))(x)
+        end(x)
+        end(first)
+        assert x.is_deleted() and first.is_deleted()
+        assert same.tolist() == second.tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_deleted_arrays_are_refused() -> None:

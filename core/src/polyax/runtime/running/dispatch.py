@@ -35,6 +35,7 @@ from polyax.runtime.contract.backend import Device, Seat
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running import repeated
 from polyax.runtime.running.compiling import compile_on, compile_program, names_of
+from polyax.runtime.running.donation import of_read
 from polyax.runtime.running.joint import joint
 from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
 from polyax.runtime.running.meshed import Layouts, on_mesh
@@ -305,6 +306,8 @@ def _run_pjit(
     if met.any and has_refs(jaxpr):
         params = {"jaxpr": jaxpr, "name": name, "donated": donated, "device": device, **rest}
         return pjit_p.rule("discharge")(*args, **params)
+    if not rest["keep_unused"]:
+        donated = of_read(jaxpr, donated)
     where = device or meeting_place(args, programs=[jaxpr])
     if isinstance(where, Mesh):
         return run_on_mesh(jaxpr, args, where, name, donated)

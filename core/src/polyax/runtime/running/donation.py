@@ -1,7 +1,8 @@
 """Donation: whose memory results can have, and what becomes of the arrays that had it.
 
 As in JAX an argument is taken only if there is a result as large as it is; others stay alive, and a warning names them
-unless a result has as many elements of other bytes.
+unless a result has as many elements of other bytes. What the program doesn't read isn't donated, without a warning,
+unless unused arguments are kept.
 """
 
 from __future__ import annotations
@@ -22,16 +23,22 @@ Flags = tuple[bool, ...]
 
 def taken(closed: ClosedJaxpr, donated: Flags, *, warned: bool = True) -> Flags:
     """Which of the donated inputs the program's results can have the memory of; nothing if there are none. Of those
-    that no result is as large as, users are ``warned``, but for inputs that the program doesn't read: they stay alive.
+    that no result is as large as, users are ``warned``.
     """
     if not any(donated):
         return ()
-    read = pruned(closed, (True,) * len(closed.out_avals))[1]
-    donated = tuple([d and r for d, r in zip(donated, read, strict=True)])
     if warned:
         _warn(closed, donated)
     found = fitting(closed.in_avals, closed.out_avals, donated)
     return found if any(found) else ()
+
+
+def of_read(closed: ClosedJaxpr, donated: Flags) -> Flags:
+    """The donated inputs that the program reads."""
+    if not any(donated):
+        return donated
+    read = pruned(closed, (True,) * len(closed.out_avals))[1]
+    return tuple([d and r for d, r in zip(donated, read, strict=True)])
 
 
 def _warn(closed: ClosedJaxpr, donated: Flags) -> None:

@@ -18,6 +18,7 @@ from polyax.runtime.arrays.placing import in_memory_of_kind
 from polyax.runtime.contract.backend import Buffer, Device
 from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.running.compiling import compile_program
+from polyax.runtime.running.donation import of_read
 from polyax.runtime.running.meeting import Wish, layouts_of, meeting_place, wish_of
 from polyax.runtime.running.meshed import Layouts, Meshed, on_mesh
 from polyax.runtime.running.programs import Entry, Moved, Program, buffers_of_consts, make_entry, make_mesh_entry
@@ -41,23 +42,31 @@ class Staged:
     """The kinds of memory that results are put into, unless all are where they are computed."""
     pinned: bool = field(default=False, kw_only=True)
     """Whether somebody named the device, so that results are committed to it, whatever arguments are."""
+    keep_unused: bool = field(default=False, kw_only=True)
+    """Whether the program gets arguments that it doesn't read too."""
 
     @property
     def place(self) -> Device | Mesh:
         return self.where if isinstance(self.where, Device) else self.where.mesh
+
+    @property
+    def given(self) -> tuple[bool, ...]:
+        """The donated arguments that the program gets."""
+        return self.donated if self.keep_unused else of_read(self.closed, self.donated)
 
     @lazy
     def meshed(self) -> Meshed:
         """The partitioned program, if it runs on a mesh."""
         assert isinstance(self.where, Layouts)
         jaxpr, consts = hoisted(self.closed)
-        donated = (False,) * len(consts) + self.donated if any(self.donated) else ()
+        given = self.given
+        donated = (False,) * len(consts) + given if any(given) else ()
         return on_mesh(jaxpr, self.where, self.name, donated)
 
     @lazy
     def program(self) -> Program:
         if isinstance(self.where, Device):
-            return compile_program(self.closed, self.where, self.name, self.donated)
+            return compile_program(self.closed, self.where, self.name, self.given)
         return self.meshed.program
 
     def entry(self, out_tree: PyTreeDef, moved: Moved | None) -> Entry:
@@ -112,6 +121,7 @@ def staged(
     asked: tuple[Sequence[Asked], Sequence[Asked]],
     leaves: Sequence[Any],
     names: Names | None = None,
+    keep_unused: bool = False,
 ) -> Staged:
     """The program, with the place where its arguments are and the shardings want it to run.
 
@@ -125,10 +135,11 @@ def staged(
     where = meeting_place(free, called, _wishes(closed.consts, ins, outs), [closed])
     if isinstance(where, Mesh):
         given = [s or found for s, found in zip(ins, layouts_of(leaves), strict=True)]
-        return Staged(name, closed, donated, Layouts.of(where, [*layouts_of(closed.consts), *given], outs), kinds=kinds)
+        layouts = Layouts.of(where, [*layouts_of(closed.consts), *given], outs)
+        return Staged(name, closed, donated, layouts, kinds=kinds, keep_unused=keep_unused)
     place = where if isinstance(where, Device) else where.device_list[0]
     pinned = any(s is not None for s in (*ins, *outs))
-    return Staged(name, closed, donated, place, kinds=kinds, pinned=pinned)
+    return Staged(name, closed, donated, place, kinds=kinds, pinned=pinned, keep_unused=keep_unused)
 
 
 def _kinds(closed: ClosedJaxpr, outs: Sequence[Asked]) -> tuple[str | None, ...]:

@@ -411,3 +411,16 @@ def test_the_dtype_of_a_key_names_its_generator() -> None:
     assert random.key(3, dtype=KEY.dtype).dtype == KEY.dtype
     words = random.key_data(random.key(3))
     assert (random.key_data(random.wrap_key_data(words, dtype=KEY.dtype)) == words).all()
+
+
+def test_the_layout_in_force_where_bits_are_asked_for_counts() -> None:
+    def other(ask: Callable[[Any], Any], key: Any) -> Any:
+        with polyax.threefry_partitionable(not polyax.config.threefry_partitionable):
+            return ask(key)
+
+    for ask in (lambda k: random.bits(k, (4,)), lambda k: random.split(k, 3), lambda k: random.uniform(k, (3,))):
+        wanted = other(ask, KEY)
+        assert (words(wanted) != words(ask(KEY))).any()
+        check_same(polyax.jit(lambda k, ask=ask: other(ask, k))(KEY), wanted)
+        check_same(polyax.jit(lambda k, ask=ask: other(polyax.jit(ask), k))(KEY), wanted)
+    assert "partitionable" not in str(polyax.make_jaxpr(lambda k: random.bits(random.split(k)[0]))(KEY))

@@ -12,6 +12,7 @@ from typing import Any
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.primitive import Primitive
 from polyax.ir.prng import PRNGImpl, key_dtype
 from polyax.meshes.factors import Factors, leading
@@ -70,7 +71,7 @@ def _unwrapped(keys: ShapedArray) -> ShapedArray:
     return keys.physical
 
 
-def _split(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+def _split(keys: ShapedArray, *, shape: tuple[int, ...], partitionable: bool | None = None) -> ShapedArray:
     _impl("random_split", keys)
     return ShapedArray((*keys.shape, *shape), keys.dtype)
 
@@ -82,7 +83,9 @@ def _folded(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     return ShapedArray(keys.shape, keys.dtype)
 
 
-def _bits(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+def _bits(
+    keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...], partitionable: bool | None = None
+) -> ShapedArray:
     _impl("random_bits", keys)
     return ShapedArray((*keys.shape, *shape), dtypes.as_dtype(f"uint{bit_width}"))
 
@@ -106,14 +109,30 @@ def _same(own: PRNGImpl, words: Any, **_: Any) -> Any:
     return words
 
 
+def _as_asked(on_words: Words) -> Words:
+    """In the layout that was in force where a user asked, which may be another one where the program is compiled."""
+
+    def laid_out(own: PRNGImpl, words: Any, *, partitionable: bool | None = None, **params: Any) -> Any:
+        if partitionable is None:
+            return on_words(own, words, **params)
+        with config.override(threefry_partitionable=partitionable):
+            return on_words(own, words, **params)
+
+    return laid_out
+
+
 random_seed_p = _primitive("random_seed", _seeded, lambda own, seed, *, impl: impl.seed(seed))
 _primitive(random_wrap_p, _wrapped, _same)
 random_unwrap_p = _primitive("random_unwrap", _unwrapped, _same)
 random_clone_p = _primitive("random_clone", _cloned, _same)
 consume_p = _primitive("consume", _consumed, _same)
 assert_consumed_value_p = _primitive("assert_consumed_value", _asserted, _same)
-random_split_p = _primitive("random_split", _split, lambda own, words, *, shape: own.split(words, shape))
+random_split_p = _primitive("random_split", _split, _as_asked(lambda own, words, *, shape: own.split(words, shape)))
 random_fold_in_p = _primitive("random_fold_in", _folded, lambda own, words, data: own.fold_in(words, data))
 random_bits_p = _primitive(
-    "random_bits", _bits, lambda own, words, *, bit_width, shape: own.random_bits(words, bit_width, shape)
+    "random_bits",
+    _bits,
+    _as_asked(lambda own, words, *, bit_width, shape: own.random_bits(words, bit_width, shape)),
 )
+for _p in (random_split_p, random_bits_p):
+    _p.pretty = lambda partitionable=None, **params: params

@@ -80,7 +80,9 @@ def is_typed(key: Any) -> bool:
 
 def split(key: Any, shape: tuple[int, ...]) -> Any:
     """New keys, an array of this shape; of words, with one more dimension."""
-    return random_split_p.bind1(key, shape=shape) if is_typed(key) else generator().split(key, shape)
+    if is_typed(key):
+        return random_split_p.bind1(key, shape=shape, partitionable=config.threefry_partitionable)
+    return generator().split(key, shape)
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -93,5 +95,6 @@ def fold_in(key: Any, data: Any) -> Any:
 def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
     """Uniform unsigned integers of 8, 16, 32 or 64 bits."""
     if is_typed(key):
-        return random_bits_p.bind1(key, bit_width=width, shape=shape)
+        layout = config.threefry_partitionable
+        return random_bits_p.bind1(key, bit_width=width, shape=shape, partitionable=layout)
     return generator().random_bits(key, width, shape)

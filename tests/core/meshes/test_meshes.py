@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -44,6 +45,14 @@ class Chip:
 
 CHIPS = [Chip(n) for n in range(8)]
 MESH = Mesh(np.array(CHIPS).reshape(4, 2), ("x", "y"))
+
+
+def test_equal_meshes_are_one_object() -> None:
+    again = Mesh(np.array(CHIPS).reshape(4, 2), ("x", "y"))
+    assert again is MESH and Mesh(MESH.devices.tolist(), ["x", "y"]) is MESH and copy.deepcopy(MESH) == MESH
+    assert pickle.loads(pickle.dumps(MESH)) == MESH and Mesh(CHIPS, "x") is not MESH
+    for other in ((CHIPS[:4], "x"), (CHIPS, "y"), (CHIPS, "x", AxisType.Explicit), (CHIPS[::-1], "x")):
+        assert Mesh(*other) is Mesh(*other) and Mesh(*other) is not Mesh(CHIPS, "x")
 
 
 def test_a_mesh_tells_its_axes() -> None:

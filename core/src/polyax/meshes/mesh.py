@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import ContextDecorator
 from typing import Any
 
@@ -12,6 +13,8 @@ from polyax.ir.config import config
 from polyax.meshes.axes import AbstractDevice, AbstractMesh, MeshAxes
 
 _entered = threading.local()
+_made: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+"""Equal meshes are one object."""
 
 
 class Mesh(MeshAxes, ContextDecorator):
@@ -26,7 +29,15 @@ class Mesh(MeshAxes, ContextDecorator):
       ValueError: names and dimensions differ in number, or a name or a device comes twice.
     """
 
-    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        new = super().__new__(cls)
+        new._set(devices, axis_names, axis_types)
+        return _made.setdefault((cls, new.device_list, new.axis_sizes, new.axis_names, new.axis_types), new)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.devices, self.axis_names, self.axis_types)
+
+    def _set(self, devices: Any, axis_names: Any, axis_types: Any) -> None:
         self.devices = np.array(devices, dtype=object)
         self.devices.flags.writeable = False
         names = tuple(axis_names) if isinstance(axis_names, (tuple, list)) else (axis_names,)

@@ -116,7 +116,8 @@ def test_deleted() -> None:
     x = f32(3)
     x.delete()
     assert x.is_deleted() and x.shape == (3,)
-    for use in (repr, np.asarray, lambda x: x.block_until_ready(), copy.copy):
+    told = (lambda x: x.block_until_ready(), lambda x: x.devices(), lambda x: x.device)
+    for use in (repr, np.asarray, copy.copy, *told):
         with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[3\]\."):
             use(x)
 

@@ -84,6 +84,7 @@ class Array(Typed, metaclass=_ArrayType):
     @property
     def device(self) -> Any:
         """Its device; its sharding, as in JAX, if there are several."""
+        self.alive()
         return self._device or self._sharding
 
     @property
@@ -112,6 +113,7 @@ class Array(Typed, metaclass=_ArrayType):
         return (self,) if self._device is not None else self._parts
 
     def devices(self) -> set[Device]:
+        self.alive()
         return {self._device} if self._device is not None else self._sharding.device_set
 
     @property

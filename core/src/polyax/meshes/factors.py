@@ -47,6 +47,8 @@ class Factors:
     """Factors that the results lack since all their parts are put together: by ``sum``, ``max`` or ``min``."""
     whole: frozenset[int] = frozenset()
     """Factors of which each device must have all: what a sort goes along, the window of a convolution."""
+    carried: frozenset[int] = frozenset()
+    """Those of them along which results are cut as operands are, although each device makes all."""
     sizes: Mapping[int, int] = field(default_factory=dict)
     """Of factors that share a dimension with others; others have the size of their dimension."""
     local: Run | None = None
@@ -64,8 +66,8 @@ def factors(
     >>> factors([[0, 1], [1, 2]], [[0, 2]], reduced={1: "sum"}).ins
     (((0,), (1,)), ((1,), (2,)))
     """
-    if "whole" in more:
-        more["whole"] = frozenset(more["whole"])
+    for name in more.keys() & {"whole", "carried"}:
+        more[name] = frozenset(more[name])
     return Factors(tuple(map(_dims, ins)), tuple(map(_dims, outs)), **more)
 
 
@@ -101,6 +103,12 @@ def free_but(avals: Sequence[Any], outs: int, dims: Sequence[int]) -> Factors:
     results of that rank."""
     numbers = [None if d in dims else d for d in range(avals[0].ndim)]
     return factors([numbers[: a.ndim] for a in avals], [numbers] * outs)
+
+
+def carried_along(x: Any, dims: Sequence[int]) -> Factors:
+    """Of operations that go along ``dims``, of which they need all, with a result of the same shape that is cut like
+    the operand."""
+    return factors([range(x.ndim)], [range(x.ndim)], whole=dims, carried=dims)
 
 
 def leading(free: int, ins: Sequence[Any], outs: Sequence[Any]) -> Factors:

@@ -8,7 +8,7 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
-from polyax.meshes.factors import free_but
+from polyax.meshes.factors import carried_along
 from polyax.ops.basis import eq, full_like, mul, named, select_n, sub
 from polyax.ops.compare import gt, lt
 from polyax.ops.define import FLOAT, NUMBER, REAL, Accepts, check_dtype, linear
@@ -37,7 +37,7 @@ def _cumulative(name: str, accepts: Accepts) -> Primitive:
         return p.bind_all(args[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims
 
     p.abstract_eval, p.batch = abstract_eval, batch
-    p.factors = lambda x, *, axis, reverse: free_but([x], 1, (axis,))
+    p.factors = lambda x, *, axis, reverse: carried_along(x, (axis,))
     p.never("transpose", f"{name} is not linear")
     return p
 

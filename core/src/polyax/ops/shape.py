@@ -13,7 +13,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.dims import surely_differ, symbolic_broadcast
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.meshes.factors import Factors, Place, factors, free_but, sized, unstretched
+from polyax.meshes.factors import Factors, Place, carried_along, factors, sized, unstretched
 from polyax.meshes.reshaping import reshaped
 from polyax.meshes.resharding import placed_as
 from polyax.ops.basis import (
@@ -255,7 +255,8 @@ def _rev_batch(axis: Any, args: Any, dims: Any, *, dimensions: tuple[int, ...]) 
 
 
 linear(rev_p, lambda ct, x, dimensions: rev(ct, dimensions), _rev_batch)
-rev_p.factors = lambda x, *, dimensions: free_but([x], 1, dimensions)
+rev_p.factors = lambda x, *, dimensions: carried_along(x, dimensions)
+rev_p.explicit = lambda ins, outs, **_: [outs[0].update(sharding=ins[0].sharding)]
 
 # --- iota -----------------------------------------------------------------------------------------------------------
 

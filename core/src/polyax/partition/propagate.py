@@ -227,7 +227,7 @@ def _along(node: Ruled, layout: Cutting) -> Iterable[tuple[Atom, Cuts]]:
     given = [(n, cuts) for n in rule.by_size if any(cuts := layout[node.atoms[n]])]
     if not given:
         return ()
-    shares = rule.share(given, layout.sizes)
+    shares = rule.share(given, layout.sizes, carried=True)
     return [(atom, rule.cuts(n, shares)) for n, atom in enumerate(node.atoms)]
 
 

@@ -85,21 +85,24 @@ class Rule:
         """Operands and results, the largest first."""
         return sorted(range(len(self.avals)), key=lambda n: -self.avals[n].nbytes)
 
-    def share(self, given: Sequence[tuple[int, Cuts]], sizes: Sizes) -> Shares:
-        """Axes for factors, from cuts of some operands and results by number; where these differ the first counts."""
-        key = tuple(given), tuple(sizes.items())
+    def share(self, given: Sequence[tuple[int, Cuts]], sizes: Sizes, carried: bool = False) -> Shares:
+        """Axes for factors, from cuts of some operands and results by number; where these differ the first counts.
+
+        ``carried``: also for those along which values are no more than cut alike.
+        """
+        key = tuple(given), tuple(sizes.items()), carried
         if key not in self._shared:
-            self._shared[key] = self._share(given, sizes)
+            self._shared[key] = self._share(given, sizes, self.whole - self.found.carried if carried else self.whole)
         return self._shared[key]
 
-    def _share(self, given: Iterable[tuple[int, Cuts]], sizes: Sizes) -> Shares:
+    def _share(self, given: Iterable[tuple[int, Cuts]], sizes: Sizes, whole: frozenset[int]) -> Shares:
         shares: dict[int, Names] = {}
         taken: set[Any] = set()
         for n, cuts in given:
             for dim, extent, names in zip(self.dims[n], self.avals[n].shape, cuts, strict=True):
                 for f, own in self._apart(dim, extent, names, sizes) if names else ():
                     have = shares.get(f, ())
-                    if f not in self.whole and own[: len(have)] == have:
+                    if f not in whole and own[: len(have)] == have:
                         more = self._fitting(f, have, own[len(have) :], taken, sizes)
                         taken.update(more)
                         shares[f] = have + more

@@ -109,6 +109,19 @@ def test_what_is_made():
     check(px.jit(lambda x: x * 2, out_shardings=P("x"))(BOTH), "[8@x,4]", BOTH * 2)
 
 
+def test_the_other_way_round():
+    for run in (lambda f: f, px.jit):
+        check(run(lambda x: x[::-1])(put(BOTH, "x", "y")), "[8@x,4@y]", BOTH[::-1])
+        check(run(lambda x: jnp.flip(x).T)(put(BOTH, ("x", "y"))), "[4,8@(x,y)]", BOTH[::-1, ::-1].T)
+        check(run(px.grad(lambda x: (x[::-1] * x).sum()))(put(BOTH, "x")), "[8@x,4]", 2 * BOTH[::-1])
+
+
+@pytest.mark.parametrize("f", [jnp.sin, lambda x: -x, lambda x: x + x, lambda x: x > 1, lambda x: x.astype(int)])
+def test_results_name_each_dimension(f):
+    for run in (lambda f: f, px.jit):
+        assert run(f)(put(BOTH, "x")).sharding.spec == P("x", None)
+
+
 def test_rows_of_what_is_cut():
     for run in (lambda f: f, px.jit):
         with pytest.raises(ShardingTypeError, match=r"slice on sharded dims where out dim \(1\)"):

@@ -234,8 +234,19 @@ def _on_parts(
     pairs = zip(devices, zip(*parts, strict=True), strict=True)
     results = [_on_device(primitive, xs, blocks, params, device.chosen) for device, xs in pairs]
     told = next((a.sharding for a in avals if a.sharding is not None), None)
+    layout = layout if told is None else _in_full(layout, len(shape))
     whole = {"shape": shape, "sharding": told}
     return [Array.of_parts(ys[0].aval.update(**whole), ys, layout) for ys in zip(*results, strict=True)]
+
+
+def _in_full(layout: Sharding, ndim: int) -> Sharding:
+    """Where types tell how results lie, they name each dimension."""
+    if not isinstance(layout, NamedSharding) or not layout.mesh.are_all_axes_explicit:
+        return layout
+    named = layout.spec.partitions
+    if len(named) == ndim:
+        return layout
+    return layout.update(spec=layout.spec.update(partitions=(*named, *[None] * (ndim - len(named)))))
 
 
 def _cut_otherwise(args: Sequence[Any], layout: Sharding) -> bool:

@@ -341,6 +341,10 @@ def test_sums_that_leave_one_number_on_each_device():
     np.testing.assert_array_equal(scattered, x.sum(0))
 
 
+def test_an_axis_without_a_name_prints_as_jaxs():
+    assert str(polyax.pmap(lambda x: x + 1)(X).sharding.spec) == "P('_internal_pmap_axis_name',)"
+
+
 def test_maps_of_one_function_are_traced_once():
     traced = []
 

@@ -42,7 +42,10 @@ class _Unnamed:
     depth: int
 
     def __repr__(self) -> str:
-        return "<unnamed axis>" if not self.depth else f"<unnamed axis {self.depth}>"
+        return repr(str(self))
+
+    def __str__(self) -> str:
+        return f"_internal_pmap_axis_name{self.depth or ''}"
 
 
 def _unnamed() -> _Unnamed:

@@ -24,6 +24,22 @@ def _counting(fun):
     return counted, calls
 
 
+def test_a_function_of_an_outer_value_is_traced_once_for_each_of_these():
+    traced = []
+
+    def outer(x):
+        @polyax.jit
+        def inner(y):
+            traced.append(y)
+            return y * x
+
+        return inner(1.0) + inner(2.0) + inner(np.float32(3))
+
+    assert polyax.jit(outer)(2.0).item() == 12 and len(traced) == 2
+    assert polyax.grad(outer)(2.0).item() == 6 and len(traced) == 4
+    assert polyax.vmap(outer)(np.arange(3.0)).tolist() == [0, 6, 12] and len(traced) == 6
+
+
 def test_traced_once_for_each_type():
     f, calls = _counting(lambda x: x + 1)
     g = polyax.jit(f)

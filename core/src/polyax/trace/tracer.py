@@ -17,10 +17,12 @@ from polyax.ir.source import Source, user_source
 class Trace:
     """An interpretation of primitives. ``alive`` until its transformation ends; then its tracers are leaked."""
 
-    __slots__ = ("__weakref__", "alive", "name")
+    __slots__ = ("__weakref__", "alive", "inner", "name")
 
     def __init__(self, name: str = "") -> None:
         self.alive = True
+        self.inner: dict[Any, Any] = {}
+        """Programs of functions that close over values of this trace, by function and kind of call."""
         self.name = name
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
@@ -38,6 +40,7 @@ class Trace:
 
     def invalidate(self) -> None:
         self.alive = False
+        self.inner.clear()
 
     def __repr__(self) -> str:
         return type(self).__name__

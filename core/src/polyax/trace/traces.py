@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from polyax import monitoring
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
+from polyax.ir.primitive import ambient
 from polyax.trace import misses
 from polyax.trace.calls import Key, Signature, TracedFunction, UserCall
 from polyax.trace.recording import SourceOf
@@ -52,12 +53,15 @@ class Traces:
     def find(self, key: Key, call: UserCall, record: Record[R] = UserCall.record) -> R:
         """The program for a call of this kind; ``record`` makes it where there is none.
 
-        Those that depend on values of an outer trace aren't kept, nor are those of static values without a hash.
+        Those that depend on values of an outer trace are kept no longer than that, and those of static values without
+        a hash not at all.
         """
         try:
             found = self._known.get(key)
         except TypeError:
             return record(call, key.avals)
+        if found is None and ambient.trace is not None:
+            found = ambient.trace.inner.get((self, key))
         if found is None:
             if config.get("no_tracing"):
                 where = SourceOf(call.signature.fun, list)
@@ -69,6 +73,8 @@ class Traces:
             monitoring.record_event_duration_secs(monitoring.TRACED, took, fun_name=call.signature.name)
             if not any(isinstance(c, Tracer) for c in found.closed.consts):
                 return keep(self._known, key, found)
+            if ambient.trace is not None:
+                ambient.trace.inner[self, key] = found
         return found
 
     def of(self, call: UserCall) -> TracedFunction:

@@ -751,6 +751,14 @@ def test_results_on_explicit_axes_tell_of_each_dimension():
     assert summed(x).sharding.spec == P(None, None, unreduced={"x"})
 
 
+def test_values_on_all_devices_are_not_put_on_one():
+    device = polyax.devices()[0]
+    for put in (lambda x: polyax.device_put(x, device), lambda x: x * polyax.device_put(np.float32(2), device)):
+        with pytest.raises(ValueError, match=r"device_put with explicit device not allowed within shard_map-decorated"):
+            mapped(put)(X)
+    assert mapped(lambda x: polyax.device_put(x))(X).sharding.spec == GRID
+
+
 def mapped_on(mesh, f, ins, outs):
     return polyax.shard_map(f, mesh=mesh, in_specs=ins, out_specs=outs)
 

@@ -73,11 +73,23 @@ def device_put(
         targets: Sequence[Any] = [device] * len(leaves)
     else:
         targets = _targets(device, x)
+    if getattr(ambient.trace, "onlooker", None) is not None:
+        _refuse_devices(targets)
     with guards.asked_for():
         put = [_put(leaf, _target(d, leaf), donate) for leaf, d in zip(leaves, targets, strict=True)]
         if may_alias is False:
             put = [new.copy() if new is old else new for new, old in zip(put, leaves, strict=True)]
         return tree_unflatten(tree, put)
+
+
+def _refuse_devices(targets: Sequence[Any]) -> None:
+    """What a function on blocks makes is on each device of the mesh."""
+    for device in targets:
+        if isinstance(device, Device):
+            raise ValueError(
+                "device_put with explicit device not allowed within shard_map-decorated functions, but got device "
+                f"{device}"
+            )
 
 
 def _targets(device: Any, x: Any) -> list[Any]:

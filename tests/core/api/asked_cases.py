@@ -89,7 +89,7 @@ Pair = namedtuple("Pair", "a b")
 
 
 def in_mesh(mesh, fun):
-    with mesh:
+    with polyax.set_mesh(mesh):
         return fun()
 
 

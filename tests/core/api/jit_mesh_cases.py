@@ -396,8 +396,55 @@ def test_the_mesh_in_force():
 def test_a_mesh_that_was_entered_gives_specs_their_meaning():
     with GRID:
         assert polyax.jit(lambda: jnp.ones(8))().devices() == {DEVICES[0]}
-        assert lies(polyax.jit(lambda a: a, out_shardings=P("x"))(X), on(GRID, "x"))
+        assert lies(pjit(lambda a: a, out_shardings=P("x"))(X), on(GRID, "x"))
         assert polyax.jit(lambda a: lax.with_sharding_constraint(a, P("y")))(X).devices() == set(DEVICES)
+
+
+def test_jit_and_device_put_take_specs_of_the_mesh_in_force_alone():
+    with GRID:
+        for name in ("in_shardings", "out_shardings"):
+            f = polyax.jit(lambda a: a, **{name: P("x")})
+            for call in (f, f.lower):
+                with pytest.raises(RuntimeError, match=f"jit requires a non-empty mesh in context .* to {name}"):
+                    call(X)
+        with pytest.raises(ValueError, match="set a mesh via .*set_mesh` if a PartitionSpec is passed to device_put"):
+            polyax.device_put(X, P("x"))
+    with polyax.set_mesh(GRID):
+        assert lies(polyax.jit(lambda a: a, in_shardings=P("x"))(X), on(GRID, "x"))
+        assert lies(polyax.device_put(X, P("x")), on(GRID, "x"))
+
+
+def test_a_device_of_its_own_has_no_place_on_the_mesh_in_force():
+    f, g = (make(lambda a: a + 1, device=DEVICES[1]) for make in (polyax.jit, pjit))
+    with polyax.set_mesh(GRID):
+        for call in (f, f.lower, polyax.jit(lambda a: f(a))):
+            with pytest.raises(ValueError, match="Mesh context manager should not be used with jit when backend or"):
+                call(X)
+        assert g(X).devices() == {DEVICES[1]}
+    with GRID:
+        with pytest.raises(ValueError, match="Mesh context manager should not be used with jit when backend or"):
+            g(X)
+        assert f(X).devices() == {DEVICES[1]}
+
+
+def test_axes_of_vmap_mean_nothing_to_a_sharding_without_a_mesh():
+    def f(a):
+        return lax.with_sharding_constraint(a, SingleDeviceSharding(DEVICES[0]))
+
+    same(polyax.vmap(f)(X), X)
+    for run in (lambda g: g, polyax.jit):
+        with pytest.raises(ValueError, match="If you are using spmd_axis_name parameter of .*SingleDeviceSharding"):
+            run(polyax.vmap(f, spmd_axis_name="x"))(X)
+
+
+@pytest.mark.parametrize("f", [lambda a: a[::-1], lambda a: jnp.flip(a, 1), lambda a: jnp.cumsum(a, 0)])
+@pytest.mark.parametrize("spec", [("x",), ("x", "y"), (None, ("y", "x"))])
+def test_what_goes_along_a_dimension_leaves_it_cut(f, spec):
+    a = put(GRID, *spec)
+    for run in (lambda g: g, polyax.jit):
+        assert run(f)(a).sharding == a.sharding
+        same(run(f)(a), f(jnp.asarray(X)))
+        same(run(polyax.grad(lambda b: (f(b) * b).sum()))(a), polyax.grad(lambda b: (f(b) * b).sum())(X))
 
 
 # --- donation, stages

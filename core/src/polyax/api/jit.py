@@ -30,6 +30,7 @@ from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import has_refs, met
+from polyax.meshes.current import mesh_in_force
 from polyax.meshes.explicit import seen, told
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
@@ -101,6 +102,9 @@ def clear_caches() -> None:
 
 class PjitFunction:
     """What ``jit`` returns. Libraries know it by the name of its class, which is JAX's."""
+
+    _refuses_meshes = True
+    """With a device of its own it has no place on the mesh in force."""
 
     def __init__(
         self,
@@ -241,6 +245,11 @@ class PjitFunction:
 
     def _asked(self, traced: TracedFunction, call: UserCall) -> tuple[list[Asked], list[Asked]]:
         """The shardings that were asked for, of each argument and result."""
+        if self._device is not None and self._refuses_meshes and mesh_in_force() is not None:
+            raise ValueError(
+                "Mesh context manager should not be used with jit when backend or device is also specified as an "
+                "argument to jit."
+            )
         ins, outs = self._ins(call), of_results(self._shardings[1], traced.out_tree)
         check_fit("in_shardings", "arguments", ins, traced.closed.in_avals, call.names)
         check_fit("out_shardings", "outputs", outs, traced.closed.out_avals, lambda: names_of_results(traced.out_tree))

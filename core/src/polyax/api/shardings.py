@@ -23,6 +23,8 @@ from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.paths import broadcast_prefix, keystr, tree_leaves_with_path
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from polyax.transforms.jvp import JVPTracer
+from polyax.transforms.vmap import BatchTrace, BatchTracer
 
 Asked = Sharding | None
 
@@ -61,6 +63,7 @@ def _constrained(x: Any, sharding: Asked) -> Any:
             f"`polyax.sharding.Sharding` instances; it is of type {aval_of(x)}."
         )
     if not isinstance(sharding, NamedSharding):
+        _refuse_spmd_names(x, sharding)
         return device_put(x, sharding)
     if not isinstance(x, Tracer) and isinstance(sharding.mesh, AbstractMesh):
         sharding = _on_mesh_of(x, sharding)
@@ -78,6 +81,19 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         return constrain(x, _dividing(aval, sharding))
     sharding.shard_shape(aval.shape)
     return constrain(x, sharding)
+
+
+def _refuse_spmd_names(x: Any, sharding: Sharding) -> None:
+    """Axes of a mesh mean nothing where a sharding has no mesh."""
+    while isinstance(x, (JVPTracer, BatchTracer)):
+        if isinstance(x._trace, BatchTrace) and x._trace.axis.spmd_name is not None:
+            raise ValueError(
+                "If you are using spmd_axis_name parameter of polyax.vmap, please make sure to run your jitted "
+                "function inside the mesh context manager. Only `polyax.lax.with_sharding_constraint` with "
+                "`polyax.sharding.NamedSharding` as an input can be transformed with spmd_axis_name batching rules "
+                f"outside of an explicit mesh context manager scope {sharding}"
+            )
+        x = x.value if isinstance(x, BatchTracer) else x.primal
 
 
 def _refuse_manual(sharding: NamedSharding) -> None:
@@ -200,7 +216,7 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
         )
     if not isinstance(given, PartitionSpec):
         raise _is_none_of_those(name, given)
-    mesh = mesh_for_specs()
+    mesh = mesh_in_force() if caller == "jit" else mesh_for_specs()
     if mesh is None:
         raise RuntimeError(
             f"{caller} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You can "

@@ -21,6 +21,7 @@ class _OnEnteredMesh(PjitFunction):
     """Runs on the devices of the mesh that was entered as ``with mesh:``, if one was, whatever lies elsewhere."""
 
     _within: PjitFunction
+    _refuses_meshes = False  # as in JAX, but where a mesh was entered
 
     @classmethod
     def of(cls, outside: PjitFunction, within: PjitFunction) -> _OnEnteredMesh:

@@ -99,7 +99,7 @@ def named_sharding(spec: PartitionSpec, caller: str) -> NamedSharding:
     Raises:
       ValueError: there is none.
     """
-    mesh = mesh_for_specs()
+    mesh = mesh_in_force()
     if mesh is None:
         raise ValueError(f"Please set a mesh via `polyax.set_mesh` if a PartitionSpec is passed to {caller}")
     return NamedSharding(mesh, spec)

@@ -70,6 +70,7 @@ class Signature:
         ``{s}`` of the plural; without it, such arguments may be given by name or left out.
       hashable: whether static values must be.
       traced_for: what it is traced for, in error texts, if not for the caller.
+      aliases: whether one reference may come as several arguments.
 
     Raises:
       ValueError: the function has no such parameters, or static ones are donated.
@@ -86,6 +87,7 @@ class Signature:
         too_few: str = "",
         hashable: bool = True,
         traced_for: str = "",
+        aliases: bool = False,
     ) -> None:
         check_callable(fun)
         self.fun = fun
@@ -97,6 +99,7 @@ class Signature:
             self.donate.refuse_overlap(self.static)
         self.too_few = too_few
         self.hashable = hashable
+        self.aliases = aliases
         self.plain = not (self.static or self.static.given)
 
     @property
@@ -248,7 +251,8 @@ class UserCall:
             closed = trace_to_jaxpr(flat, avals, name=self.signature.name, origin=self.source())
         assert flat.out_tree is not None
         if met.any:
-            self.refuse_aliases(closed.consts)
+            if not self.signature.aliases:
+                self.refuse_aliases(closed.consts)
             refuse_returned(closed, flat.out_tree, self.source())
         return TracedFunction(closed, flat.out_tree, self.donated())
 

@@ -245,3 +245,25 @@ def test_residuals_of_jitted_functions_are_told_as_without_jit() -> None:
     told = [where for _, where in saved_residuals(polyax.jit(f), (2.0, 3.0), y=4.0)]
     assert told[:3] == ["from the argument x[0]", "from the argument x[1]", "from the argument y"]
     assert told[3].startswith("output of jitted function 'f'")
+
+
+WAYS = {"plain": lambda f: f, "grad": polyax.grad, "jvp": lambda f: lambda x: polyax.jvp(f, (x,), (x,))}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_one_reference_by_several_names(way: str, jitted: bool) -> None:
+    """What is written by one name is read by all."""
+
+    def f(x: Any, wrap: Any) -> Any:
+        r, other = polyax.new_ref(x), polyax.new_ref(x)
+
+        def body(a: Any, b: Any, c: Any) -> None:
+            a[...] += jnp.sin(r[...])
+            b[...] *= c[...]
+
+        wrap(body)(r, r, other)
+        return r[...] * x
+
+    program, expected = (WAYS[way](partial(f, wrap=w)) for w in (polyax.checkpoint, lambda body: body))
+    np.testing.assert_allclose((polyax.jit(program) if jitted else program)(2.0), expected(2.0), rtol=1e-6)

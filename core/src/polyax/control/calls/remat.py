@@ -18,7 +18,9 @@ from polyax.control.inner.policies import Policy
 from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, without_inputs
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from polyax.ir.primitive import Primitive
+from polyax.ir.refs import is_ref
 from polyax.ops.memories import put_into
+from polyax.trace.aliases import referent
 from polyax.trace.calls import Signature
 from polyax.trace.context import set_trace
 from polyax.trace.positions import unless_empty
@@ -70,7 +72,13 @@ def checkpoint(
         raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
     marked = unless_empty(static_argnums), unless_empty(static_argnames)
     signature = Signature(
-        fun, "checkpoint", static=marked, too_few=_TOO_FEW, hashable=False, traced_for="checkpoint / remat"
+        fun,
+        "checkpoint",
+        static=marked,
+        too_few=_TOO_FEW,
+        hashable=False,
+        traced_for="checkpoint / remat",
+        aliases=True,
     )
     traces = Traces()
     cse = prevent_cse if isinstance(prevent_cse, bool) else tuple(prevent_cse)
@@ -80,8 +88,9 @@ def checkpoint(
         call = signature.split(args, kwargs)
         made = traces.of(call)
         program, consts = hoisted(made.closed)
+        program, given = _each_once(program, [*consts, *call.leaves])
         params = {"jaxpr": program, "policy": policy, "prevent_cse": cse, "differentiated": False}
-        return tree_unflatten(made.out_tree, remat_p.bind(*consts, *call.leaves, **params))
+        return tree_unflatten(made.out_tree, remat_p.bind(*given, **params))
 
     return rematerialized
 
@@ -90,6 +99,24 @@ _TOO_FEW = (
     "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than or "
     "equal to `-len(args)` and less than `len(args)`, but got {given}, while `len(args)` = {count}"
 )
+
+
+def _each_once(program: ClosedJaxpr, args: Sequence[Any]) -> tuple[ClosedJaxpr, Sequence[Any]]:
+    """The program and its arguments, of which no two are one reference: what is written by one name is read by all."""
+    if not any(map(is_ref, args)):
+        return program, args
+    first: dict[Any, int] = {}
+    places = tuple([first.setdefault(id(referent(x)) if is_ref(x) else (n,), len(first)) for n, x in enumerate(args)])
+    if len(first) == len(args):
+        return program, args
+    return _with_inputs(program, places), [args[places.index(n)] for n in range(len(first))]
+
+
+@memoize_by_jaxpr
+def _with_inputs(program: ClosedJaxpr, places: tuple[int, ...]) -> ClosedJaxpr:
+    """The program whose arguments are at ``places`` of what it is given."""
+    avals = [program.in_avals[places.index(n)] for n in range(max(places) + 1)]
+    return derived(program, lambda *args: run(program, [args[n] for n in places]), avals)
 
 
 class _Checkpoint(CallLike):

@@ -162,6 +162,8 @@ ROWS_OF_ERRORS: list[Row] = [
         "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32",
     ),
     (lambda: lax.bitcast_convert_type(I.astype(np.int8), np.int32), ValueError, "from int8 of size 8 bits to int32"),
+    (lambda: lax.bitcast_convert_type(np.ones(3, bool), np.float32), ValueError, "from bool of size 8 bits to float32"),
+    (lambda: lax.bitcast_convert_type(np.ones(3, bool), np.int8), TypeError, "does not support bool or complex"),
 ]
 
 

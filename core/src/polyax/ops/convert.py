@@ -73,23 +73,29 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type")
 def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
     for dtype in filter(dtypes.is_extended, (x.dtype, new_dtype)):
         raise ValueError(f"bitcast_convert_type: unexpected {dtype=}; random.key_data gives the words of keys")
+    shape = _bitcast_shape(x, new_dtype)
     if x.dtype != new_dtype and not {x.dtype, new_dtype}.isdisjoint(dtypes.BOOL | dtypes.COMPLEX):
         raise TypeError(
             "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types "
             f"match. Got operand dtype={x.dtype}, new_dtype={new_dtype}. Consider using the arr.view() method instead."
         )
+    return [ShapedArray(shape, new_dtype)]
+
+
+def _bitcast_shape(x: ShapedArray, new_dtype: DType) -> tuple[Any, ...]:
+    """A last dimension is made of the narrower parts of each value, or used up by wider ones."""
     old, new = dtypes.bits_of(x.dtype), dtypes.bits_of(new_dtype)
     if old == new:
-        return [ShapedArray(x.shape, new_dtype)]
+        return x.shape
     if old > new:
-        return [ShapedArray((*x.shape, old // new), new_dtype)]
-    if not x.shape or x.shape[-1] * old != new:
-        last = x.shape[-1] if x.shape else 1
+        return (*x.shape, old // new)
+    last = x.shape[-1] if x.shape else 1
+    if last * old != new:
         raise ValueError(
             f"Attempting to convert array of shape {x.shape} from {x.dtype} of size {old} bits to {new_dtype} "
             f"of size {new} bits, but {last} * {old} != {new}"
         )
-    return [ShapedArray(x.shape[:-1], new_dtype)]
+    return x.shape[:-1]
 
 
 @def_rule(bitcast_convert_type_p, "batch")

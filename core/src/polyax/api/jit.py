@@ -46,6 +46,7 @@ from polyax.trace.flat import leaf_names
 from polyax.trace.tracer import Tracer
 from polyax.trace.traces import Traces, clear_traces, keep
 from polyax.trace.tree import PyTreeDef, tree_unflatten
+from polyax.trace.views import holds_parts
 
 
 def jit(
@@ -124,7 +125,7 @@ class PjitFunction:
         if type(fun) is FunctionType:
             self.__dict__.update(fun.__dict__)
         self._signature = Signature(
-            fun, "jit", static=(static_argnums, static_argnames), donate=(donate_argnums, donate_argnames)
+            fun, "jit", static=(static_argnums, static_argnames), donate=(donate_argnums, donate_argnames), views=True
         )
         self.__wrapped__ = fun
         self.__name__ = self._signature.name
@@ -290,7 +291,7 @@ class PjitFunction:
             move = self._mover(traced, asked, call)
         entry = first.entry(traced.out_tree, None if self._device is not None else move)
         keep(self._entries, key, entry)
-        if self._shardings[0] is None and not key.axes:
+        if self._shardings[0] is None and not key.axes and not holds_parts((call.args, call.kwargs)):
             self._quick.learn(key, partial(first.native_call, out_tree=traced.out_tree), call)
         args = call.args
         if self._signature.plain and not call.kwargs and not key.axes and args and all(type(a) is Array for a in args):

@@ -25,6 +25,7 @@ from polyax.trace.flat import TO_SET, Flat, arg_names, check_callable, leaf_name
 from polyax.trace.positions import UNMARKED, Positions
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves
+from polyax.trace.views import opened
 
 Marks = tuple[Any, Any]
 """Positions and names, as users give them; None where the other tells them."""
@@ -71,6 +72,7 @@ class Signature:
       hashable: whether static values must be.
       traced_for: what it is traced for, in error texts, if not for the caller.
       aliases: whether one reference may come as several arguments.
+      views: whether arguments may be parts of references.
 
     Raises:
       ValueError: the function has no such parameters, or static ones are donated.
@@ -88,6 +90,7 @@ class Signature:
         hashable: bool = True,
         traced_for: str = "",
         aliases: bool = False,
+        views: bool = False,
     ) -> None:
         check_callable(fun)
         self.fun = fun
@@ -100,6 +103,7 @@ class Signature:
         self.too_few = too_few
         self.hashable = hashable
         self.aliases = aliases
+        self.views = views
         self.plain = not (self.static or self.static.given)
 
     @property
@@ -178,7 +182,7 @@ class UserCall:
         self.signature = signature
         self.args = args
         self.kwargs = kwargs
-        self.leaves, self.in_tree = tree_flatten(dynamic)
+        self.leaves, self.in_tree = tree_flatten(opened(dynamic) if signature.views else dynamic)
         self.static = static
 
     def incomparable(self, error: Exception) -> ValueError:
@@ -242,7 +246,8 @@ class UserCall:
         """The arguments, None in place of those that are static, which has no leaves."""
         static = {which for which, _, _ in self.static}
         args = [None if n in static else x for n, x in enumerate(self.args)]
-        return args, {n: None if n in static else x for n, x in self.kwargs.items()}
+        whole = args, {n: None if n in static else x for n, x in self.kwargs.items()}
+        return opened(whole) if self.signature.views else whole
 
     def record(self, avals: Sequence[ShapedArray]) -> TracedFunction:
         """The program for leaves of these types."""

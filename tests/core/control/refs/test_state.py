@@ -309,3 +309,44 @@ def test_weak_types_stay() -> None:
     number[...] = jnp.int32(3)
     strong[...] = 1.0
     assert number[...].weak_type and not strong[...].weak_type
+
+
+WRAPPED = {
+    "jit": jax.jit,
+    "remat": jax.checkpoint,
+    "cond": lambda f: lambda *args: lax.cond(True, f, lambda *_: 0.0, *args),
+}
+
+
+@JITTED
+@pytest.mark.parametrize("name", WRAPPED)
+def test_parts_as_arguments(name: str, jitted: bool) -> None:
+    """A function that gets a part of a reference reads and writes that; at computed places, too."""
+
+    def added(given: Any, k: Any) -> Any:
+        given["part"][...] += k
+        return given["part"][1:].sum()
+
+    def f(x: Any, i: Any) -> Any:
+        r, g = jax.new_ref(x), WRAPPED[name](added)
+        parts = r.at[i], r.at[0], r.at[1:].at[0, 1:]
+        return [g({"part": part}, k) for k, part in enumerate(parts, 1)], r[...]
+
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    for i in (1, 2, 1):
+        sums, after = maybe(jitted, f)(x, i)
+        want, wanted = x.copy(), []
+        for k, part in enumerate((want[i], want[0], want[1, 1:]), 1):
+            part += k
+            wanted.append(part[1:].sum())
+        np.testing.assert_allclose(after, want)
+        np.testing.assert_allclose(sums, wanted)
+
+
+def test_functions_that_take_no_parts() -> None:
+    r = jax.new_ref(jnp.zeros((2, 2)))
+    for wrap in (jax.vmap, lambda f: lambda v: lax.scan(lambda c, v: (c, f(v)), None, v)):
+        with pytest.raises(TypeError, match="not a valid JAX type"):
+            wrap(lambda v: v[...])(r.at[0])
+    with pytest.raises(TypeError, match="returned a value of type"):
+        jax.jit(lambda v: v)(r.at[0])

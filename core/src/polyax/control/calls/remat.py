@@ -79,6 +79,7 @@ def checkpoint(
         hashable=False,
         traced_for="checkpoint / remat",
         aliases=True,
+        views=True,
     )
     traces = Traces()
     cse = prevent_cse if isinstance(prevent_cse, bool) else tuple(prevent_cse)

@@ -18,6 +18,7 @@ from polyax.ops.basis import convert_element_type
 from polyax.ops.compare import clamp, ne
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_leaves, tree_unflatten
+from polyax.trace.views import opened
 
 _MISSING: Any = object()
 
@@ -120,6 +121,7 @@ def choose_branch(
 ) -> Any:
     """Traces the functions, which must agree, and binds a ``cond`` of them; ``index`` is in range."""
     step = -1 if what == "cond" else 1  # traced in the order in which users give them: true before false
+    operands = opened(operands)
     programs = [traced(fun, operands, what=what) for fun in funs[::step]][::step]
     _check_branches(what, names, funs, programs)
     weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))

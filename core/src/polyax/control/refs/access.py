@@ -25,6 +25,7 @@ from polyax.ir.dtypes import DType
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import is_ref
 from polyax.ops.basis import convert
+from polyax.trace.views import PartOfRef
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Any:
@@ -161,7 +162,7 @@ def _place(name: str, ref: Any, idx: Any) -> tuple[Any, Indices, Sequence[Any]]:
     return view.ref, view.indices, view.operands
 
 
-class RefView:
+class RefView(PartOfRef):
     """A part of a reference: ``ref.at[index]``. It is read and written like one.
 
     >>> import polyax
@@ -179,6 +180,16 @@ class RefView:
         self.indices = indices
         self.operands = operands
         self.shape = indices[-1].shape() if indices else ref.aval.shape
+
+    def taken_apart(self) -> tuple[list[Any], Any]:
+        return [self.ref, *self.operands], (self.indices, self.shape)
+
+    @classmethod
+    def put_together(cls, static: Any, children: Any) -> RefView:
+        view = cls.__new__(cls)
+        view.indices, view.shape = static
+        view.ref, *view.operands = children
+        return view
 
     def part(self, index: Any) -> RefView:
         """A part of the part."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyax.control.calls.family import CallLike, Params
-from polyax.control.calls.saving import Saving, saving
 from polyax.control.inner.answers import Offloadable
 from polyax.control.inner.lists import Mask, cut, kept, merged, partition
 from polyax.control.inner.policies import Policy
@@ -29,6 +28,9 @@ from polyax.trace.tree import tree_unflatten
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
+
+if TYPE_CHECKING:
+    from polyax.control.calls.saving import Saving
 
 remat_p = Primitive("remat2", higher_order=True)
 
@@ -153,6 +155,8 @@ def _split(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask, Mask, Sequence[Offloadable | None]]:
     """The program of known results and saved values; that of known inputs, saved values and unknown inputs; which of
     the known inputs it needs; which results are unknown; which saved values are in other memory."""
+    from polyax.control.calls.saving import saving  # loaded with the first derivative
+
     parts = partial_eval_jaxpr(jaxpr if policy is None else inlined(jaxpr), unknown)
     program = parts.known if policy is None else inlined(parts.known)
     body = program.jaxpr

@@ -59,8 +59,7 @@ def shard_map(
       f: a function of pytrees of arrays, which sees blocks.
       out_specs: how the results' blocks are put together: a ``PartitionSpec`` for each, or a prefix of their tree.
       in_specs: how arguments are cut into blocks; None for those that all see whole, which need not be arrays: numbers
-        stay numbers. By
-        default, as they are cut, on meshes whose axes are ``Explicit``.
+        stay numbers. By default, as they are cut, on meshes whose axes are ``Explicit``.
       mesh: the devices; by default those of the mesh in force (``polyax.set_mesh``).
       axis_names: the axes of the mesh that ``f`` is mapped over, by default all. The others are left to ``jit``.
       check_vma: whether types tell along which axes values vary. Then ``out_specs`` are checked against them, and

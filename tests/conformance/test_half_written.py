@@ -14,7 +14,7 @@ from polyax_conformance.authoring import new_backend
 from support import distributions
 from support.process import run
 
-FIRST = "import polyax; polyax.jit(lambda x: polyax.numpy.exp(x).sum())(polyax.numpy.arange(3.0))"
+FIRST = "import numpy, polyax; polyax.jit(lambda x: polyax.numpy.exp(x).sum())(numpy.arange(3.0))"
 WHOSE = "plugin 'half' of polyax-half 1.0"
 NO_OPERATION = "method op" if sys.version_info < (3, 12) else "method 'op'"
 """As Python says it."""

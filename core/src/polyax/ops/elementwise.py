@@ -157,9 +157,8 @@ def _pow_in_base(t: Any, z: Any, x: Any, y: Any) -> Any:
     """y x^(y-1), which is 0 for y = 0, also at x = 0; elsewhere the exponent stays a function of y, whose derivative
     that of the slope is made from."""
     y = convert(y, aval_of(x).dtype) if aval_of(y).dtype != aval_of(x).dtype else y
-    less = sub(y, 1)
-    at_zero = select_n(eq(y, 0), less, full_like(y, 1))
-    return mul(t, mul(y, pow(x, select_n(eq(x, 0), less, at_zero))))
+    both = mul(*(convert(eq(v, 0), aval_of(x).dtype) for v in (x, y)))
+    return mul(t, mul(y, pow(x, add(sub(y, 1), mul(both, 2)))))
 
 
 def _pow_in_exponent(t: Any, z: Any, x: Any, y: Any) -> Any:

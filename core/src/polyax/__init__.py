@@ -90,6 +90,8 @@ from polyax.ir.dtypes import float0 as float0
 from polyax.meshes.current import set_mesh as set_mesh
 from polyax.meshes.sharding import NamedSharding as NamedSharding
 from polyax.meshes.spec import PartitionSpec as P
+from polyax.ops.naming import named_call as named_call
+from polyax.ops.naming import named_scope as named_scope
 from polyax.runtime.arrays.array import Array as Array
 from polyax.runtime.arrays.assembling import make_array_from_callback as make_array_from_callback
 from polyax.runtime.arrays.assembling import make_array_from_process_local_data as make_array_from_process_local_data
@@ -118,8 +120,6 @@ from polyax.runtime.contract.backend import Device as Device
 from polyax.runtime.contract.hooks import hookimpl as hookimpl
 from polyax.runtime.plugins.default_device import default_device as default_device
 from polyax.runtime.running.callbacks import pure_callback as pure_callback
-from polyax.trace.naming import named_call as named_call
-from polyax.trace.naming import named_scope as named_scope
 from polyax.transforms.wanted import ad as ad
 
 if _TYPE_CHECKING:  # the others in _LATE are rarer

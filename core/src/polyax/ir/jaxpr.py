@@ -10,7 +10,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import NO_EFFECTS, Effects, join_effects
 from polyax.ir.primitive import Primitive, ambient, eval_trace
-from polyax.ir.source import NOWHERE, DebugInfo, Nowhere, Source
+from polyax.ir.source import NOWHERE, DebugInfo, FunctionName, Nowhere, Source
 
 
 class Var:
@@ -112,7 +112,7 @@ class Jaxpr:
         self.outvars = list(outvars)
         self.eqns = list(eqns)
         self._effects = effects
-        self.debug_name = debug_name.func_name if isinstance(debug_name, DebugInfo) else debug_name
+        self.debug_name = _name_of(debug_name) if isinstance(debug_name, DebugInfo) else debug_name
 
     pretty_print: ClassVar[Callable[..., str]]
     _repr_html_: ClassVar[Callable[..., str]]
@@ -126,8 +126,11 @@ class Jaxpr:
 
     @property
     def debug_info(self) -> DebugInfo:
-        """The name of the function that it was traced from, as tools written for JAX ask for it."""
-        return DebugInfo("unknown", self.debug_name, None)
+        """What is known of the function that it was traced from, found out when tools written for JAX ask for it."""
+        name = self.debug_name
+        if isinstance(name, FunctionName):
+            return name.tell(self.invars, self.outvars)
+        return DebugInfo("unknown", name, None)
 
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with other ``invars outvars constvars eqns effects debug_name`` (or ``debug_info``)."""
@@ -149,6 +152,10 @@ class Jaxpr:
     @property
     def out_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.outvars]
+
+
+def _name_of(info: DebugInfo) -> FunctionName:
+    return FunctionName(info.func_name, lambda *_: info)
 
 
 class ClosedJaxpr:

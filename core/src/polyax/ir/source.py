@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
-from types import CodeType
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 _INTERNAL: set[str] = {os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep}
@@ -46,6 +49,19 @@ class DebugInfo(NamedTuple):
     def func_name(self) -> str:
         return self.func_src_info.split(" at ")[0]
 
+    @property
+    def func_filename(self) -> str | None:
+        return self._place()[0] or None
+
+    @property
+    def func_lineno(self) -> int | None:
+        line = self._place()[1]
+        return int(line) if line else None
+
+    def _place(self) -> tuple[str, str]:
+        file, _, line = self.func_src_info.partition(" at ")[2].rpartition(":")
+        return file, line
+
     def with_unknown_names(self) -> DebugInfo:
         return self._replace(arg_names=None, result_paths=None)
 
@@ -53,6 +69,37 @@ class DebugInfo(NamedTuple):
         """A name for each of so many arguments; empty ones if others are known."""
         names = self.arg_names
         return names if names is not None and len(names) == expected else ("",) * expected
+
+
+def code_of(fun: Callable[..., Any]) -> tuple[CodeType | None, int, bool]:
+    """The code that runs, how many of its parameters those who call it don't give, and whether it is the function's
+    own: objects that can be called have no place."""
+    if type(fun) is FunctionType and not fun.__dict__:  # most are, and this is done for each trace
+        return fun.__code__, 0, True
+    skipped = 0
+    while isinstance(fun, functools.partial):
+        skipped += len(fun.args)
+        fun = fun.func
+    fun = inspect.unwrap(fun)
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return getattr(type(fun).__call__, "__code__", None), skipped + 1, False
+    return code, skipped + isinstance(fun, MethodType), True
+
+
+class FunctionName(str):
+    """The name of a function that was traced. It goes on into all programs that are derived from its own, so that
+    these can ``tell`` of it when they are asked: given their inputs and results."""
+
+    __slots__ = ("tell",)
+
+    def __new__(cls, name: str, tell: Callable[[Sequence[Any], Sequence[Any]], DebugInfo]) -> FunctionName:
+        self = super().__new__(cls, name)
+        self.tell = tell
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
 
 
 # --- scopes: names and transformations around an equation within its program, outermost first, as in

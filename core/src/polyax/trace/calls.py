@@ -24,7 +24,7 @@ from polyax.trace.aliases import refuse_both, refuse_returned, refuse_twice
 from polyax.trace.flat import TO_SET, Flat, arg_names, check_callable, leaf_names, name_of
 from polyax.trace.positions import UNMARKED, Positions
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_structure
 from polyax.trace.views import opened
 
 Marks = tuple[Any, Any]
@@ -236,7 +236,8 @@ class UserCall:
         return Flat(with_static(self.signature.fun, self.static), self.in_tree)
 
     def source(self) -> SourceOf:
-        return SourceOf(self.signature.fun, self.names, self.signature.traced_for)
+        in_tree = tree_structure(self._without_static()) if self.static else self.in_tree
+        return SourceOf(self.signature.fun, self.names, self.signature.traced_for, in_tree)
 
     def names(self) -> list[str]:
         """A name for each leaf."""

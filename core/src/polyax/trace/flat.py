@@ -120,7 +120,7 @@ def trace_tree(fun: Callable[..., Any], args: Sequence[Any], what: str = "jit") 
     leaves, in_tree = tree_flatten((tuple(args), {}))
     flat = Flat(fun, in_tree)
     avals = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
-    origin = SourceOf(fun, lambda: arg_names(fun, args, {}), what)
+    origin = SourceOf(fun, lambda: arg_names(fun, args, {}), what, in_tree)
     closed = trace_to_jaxpr(flat, avals, name=name_of(fun), origin=origin)
     assert flat.out_tree is not None
     return closed, flat.out_tree

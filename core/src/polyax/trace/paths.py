@@ -1,10 +1,13 @@
-"""Where a leaf stands in its pytree: key paths, and what goes by tree prefixes."""
+"""Where a leaf stands in its pytree: key paths, what goes by tree prefixes, and names of arguments and results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
 
+from polyax.ir.source import DebugInfo
 from polyax.trace.mismatch import mismatches
 from polyax.trace.nodes import DictKey, default_registry, flatten_one_level_with_keys
 from polyax.trace.tree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
@@ -198,3 +201,73 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     [(1, 1), 2]
     """
     return tree_unflatten(tree_structure(full_tree), broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+class Described(NamedTuple):
+    """What is kept of a function and of its program's inputs and results, to name those of derived programs when asked.
+
+    Keeps no function alive, since caches know functions weakly and hold their programs.
+    """
+
+    code: CodeType | None
+    skipped: int
+    placed: bool
+    traced_for: str
+    in_tree: PyTreeDef | None
+    out_tree: PyTreeDef | None
+    invars: Sequence[Any]
+    outvars: Sequence[Any]
+    name: str
+
+    def __call__(self, invars: Sequence[Any], outvars: Sequence[Any]) -> DebugInfo:
+        """For a program with these inputs and results."""
+        where = "<unknown>"
+        if self.code is not None and self.placed:
+            where = f"{self.name} at {self.code.co_filename}:{self.code.co_firstlineno}"
+        names = _found(self.invars, self._arg_names(), invars)
+        return DebugInfo(self.traced_for, where, names, _found(self.outvars, self._result_paths(), outvars))
+
+    def _arg_names(self) -> list[str]:
+        if self.in_tree is None:
+            return []
+        args, kwargs = tree_unflatten(self.in_tree, [0] * self.in_tree.num_leaves)
+        named = [*zip(self._positions(len(args)), args, strict=True)]
+        named += [(self._keyword(name), x) for name, x in sorted(kwargs.items())]
+        return [name + keystr(path) for name, tree in named for path, _ in tree_leaves_with_path(tree)]
+
+    def _positions(self, count: int) -> list[str]:
+        known = self._parameters()[self.skipped : self.code.co_argcount if self.code else 0][:count]
+        rest = self._rest(inspect.CO_VARARGS) or "args"
+        return [*known, *(f"{rest}[{n}]" for n in range(count - len(known)))]
+
+    def _keyword(self, name: str) -> str:
+        rest = self._rest(inspect.CO_VARKEYWORDS)
+        return name if rest is None or name in self._parameters() else f"{rest}[{name!r}]"
+
+    def _parameters(self) -> Sequence[str]:
+        code = self.code
+        return () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    def _rest(self, kind: int) -> str | None:
+        """The name of ``*args`` or ``**kwargs``, if the function has such."""
+        code = self.code
+        if code is None or not code.co_flags & kind:
+            return None
+        before = kind == inspect.CO_VARKEYWORDS and bool(code.co_flags & inspect.CO_VARARGS)
+        return code.co_varnames[len(self._parameters()) + before]
+
+    def _result_paths(self) -> list[str]:
+        if self.out_tree is None:
+            return []
+        paths = tree_leaves_with_path(tree_unflatten(self.out_tree, [0] * self.out_tree.num_leaves))
+        return [f"result{keystr(path)}" for path, _ in paths]
+
+
+def _found(known: Sequence[Any], names: Sequence[str], asked: Sequence[Any]) -> tuple[str, ...] | None:
+    """The names of what is ``asked`` for: empty ones of what isn't ``known``, nothing if none is."""
+    left: dict[int, list[str]] = {}
+    for x, name in zip(known, names, strict=False):
+        left.setdefault(id(x), []).append(name)
+    if asked and not any(id(x) in left for x in asked):
+        return None
+    return tuple([free.pop(0) if (free := left.get(id(x))) else "" for x in asked])

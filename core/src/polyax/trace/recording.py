@@ -17,13 +17,15 @@ from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.refs import met, refuse_refs
-from polyax.ir.source import Source, is_internal, user_source
+from polyax.ir.source import FunctionName, Source, code_of, is_internal, user_source
 from polyax.meshes import consensus, sums
 from polyax.meshes.explicit import seen
 from polyax.meshes.resharding import untyped
 from polyax.trace.context import set_trace
 from polyax.trace.leaks import check_leaks
+from polyax.trace.paths import Described
 from polyax.trace.tracer import Trace, Tracer, check_alive
+from polyax.trace.tree import PyTreeDef
 from polyax.trace.varying import aligned, typed
 
 SHOWN_LINES = 5
@@ -87,6 +89,15 @@ class SourceOf:
     fun: Callable[..., Any]
     arg_names: Callable[[], Sequence[str]]
     traced_for: str = "jit"
+    in_tree: PyTreeDef | None = None
+    """The structure of its arguments, positional ones and those given by name, if that is known."""
+
+    def name_in(self, jaxpr: Jaxpr, out_tree: PyTreeDef | None) -> FunctionName:
+        """The function's name for its program, which doesn't keep the function alive."""
+        name = jaxpr.debug_name
+        trees = self.in_tree, out_tree
+        described = Described(*code_of(self.fun), self.traced_for, *trees, jaxpr.invars, jaxpr.outvars, name)
+        return FunctionName(name, described)
 
     def __str__(self) -> str:
         fun = inspect.unwrap(self.fun)
@@ -254,6 +265,8 @@ def trace_to_jaxpr(
     try:
         with collection_paused(), set_trace(trace):
             closed = trace.to_jaxpr(fun(*args))
+        if origin is not None:
+            closed.jaxpr.debug_name = origin.name_in(closed.jaxpr, getattr(fun, "out_tree", None))
     finally:
         ambient.source, ambient.asker, ambient.recorded, ambient.scope = before
         trace.invalidate()

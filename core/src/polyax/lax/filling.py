@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax.api.arguments import shaped
+from polyax.ir.aval import is_array_like
+from polyax.meshes.current import mesh_in_force
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding
 from polyax.ops import basis
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import beside, device_put
@@ -31,8 +35,18 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     return made if sharding is None else device_put(basis.convert(made, made.dtype, False), sharding)
 
 
+def with_devices(told: Any) -> Any:
+    """On the mesh in force, if a sharding has no devices of its own; None if that has other axes."""
+    if not isinstance(told, NamedSharding) or isinstance(told.mesh, Mesh):
+        return told
+    mesh = mesh_in_force()
+    return told.update(mesh=mesh) if mesh is not None and mesh.axes == told.mesh.axes else None
+
+
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
     """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
+    if sharding is None and shape is None and not is_array_like(x):
+        sharding = with_devices(getattr(x, "sharding", None))
     made = basis.full_like(shaped(x), fill_value, dtype, shape)
     if sharding is not None:
         return device_put(basis.convert(made, made.dtype, False), sharding)

@@ -16,6 +16,7 @@ from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import met
 from polyax.lax import lenient as lax
+from polyax.lax.filling import with_devices
 from polyax.meshes.current import mesh_in_force
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
 from polyax.meshes.sharding import NamedSharding, Sharding
@@ -42,7 +43,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.runtime.arrays.array import is_concrete
-from polyax.runtime.arrays.placing import beside, device_put, from_host
+from polyax.runtime.arrays.placing import beside, check_stays, device_put, from_host
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.running import nonfinite
 from polyax.trace.varying import pvary
@@ -102,6 +103,7 @@ def array(
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
     if device is None and out_sharding is None:
         return result if result is object else _on_mesh_in_force(result)
+    check_stays("array", object, device)
     return _placed(result, device, out_sharding)
 
 
@@ -237,6 +239,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """``x`` converted to ``dtype``; complex numbers lose their imaginary part, everything but zero is ``True``."""
     check_arraylike("astype", x)
     x, target = unwrap(x), canonical_dtype(dtype, np.float64)
+    check_stays("astype", x, device)
     have = aval_of(x).dtype
     if target == np.dtype(bool) and have != target:
         return _placed(convert(lax.ne(x, lax.full_like(x, 0)), target), device)
@@ -365,6 +368,7 @@ def _cut_as(a: Any, made: Any, shape: Any, *given: Any) -> Any:
     aval = getattr(a, "aval", None)
     if aval is None:
         told = getattr(a, "sharding", None) if shape is None and all(x is None for x in given) else None
+        told = with_devices(told)
         return device_put(made, told) if isinstance(told, Sharding) else made
     made = pvary(made, aval.vma) if aval.vma else made
     if not all(x is None for x in given):

@@ -9,7 +9,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax.experimental import mesh_utils
 from polyax.meshes.sharding import IndivisibleError
-from polyax.sharding import NamedSharding, PositionalSharding
+from polyax.sharding import Mesh, NamedSharding, PositionalSharding
 from polyax.sharding import PartitionSpec as P
 
 N = len(polyax.devices())
@@ -60,6 +60,39 @@ def test_trees_of_places():
         tree, {"a": polyax.devices()[1], "b": [ROWS, PositionalSharding(polyax.devices()).reshape(N, 1)]}
     )
     assert put["a"].devices() == {polyax.devices()[1]} and put["b"][1].addressable_data(0).shape == (1, 4)
+
+
+def test_trees_of_what_is_donated_and_shared():
+    def pair():
+        return polyax.device_put((X, X), polyax.devices()[0])
+
+    there = polyax.devices()[1]
+    for donate, wanted in (((True, False), [True, False]), (True, [True, True]), ((False, None), [False, False])):
+        xs = pair()
+        polyax.device_put(xs, there, donate=donate)
+        assert [x.is_deleted() for x in xs] == wanted
+    xs = pair()
+    own, same = polyax.device_put(xs, polyax.devices()[0], may_alias=(False, None))
+    assert own.unsafe_buffer_pointer() != xs[0].unsafe_buffer_pointer()
+    assert same.unsafe_buffer_pointer() == xs[1].unsafe_buffer_pointer()
+    polyax.device_put(xs, there, donate=(True, False), may_alias=(False, True))
+    with pytest.raises(ValueError, match="may_alias and donate cannot be True at the same time"):
+        polyax.device_put(pair(), there, donate=(True, False), may_alias=True)
+    with pytest.raises(ValueError, match="device_put donate specification must be a tree prefix"):
+        polyax.device_put(pair(), there, donate=(True,))
+
+
+@pytest.mark.parametrize("f", [jnp.array, jnp.asarray, lambda x, device: jnp.astype(x, np.int32, device=device)])
+def test_only_device_put_moves_what_was_put_somewhere(f):
+    first, second = polyax.devices()[:2]
+    pair = NamedSharding(Mesh(np.array([first, second]), ("a",)), P())
+    for x, device in ((X, first), (jnp.asarray(X), second)):
+        assert f(x, device=device).devices() == {device}
+    for x, device in ((first, second), (first, pair), (pair, first), (pair, Mesh(np.array([second, first]), ("a",)))):
+        device = NamedSharding(device, P()) if isinstance(device, Mesh) else device
+        with pytest.raises(ValueError, match="Received incompatible devices for jitted computation"):
+            f(polyax.device_put(X, x), device=device)
+    assert f(polyax.device_put(X, pair), device=NamedSharding(pair.mesh, P("a"))).sharding.spec == P("a")
 
 
 def test_specs_mean_the_mesh_in_force():

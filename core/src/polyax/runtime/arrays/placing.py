@@ -19,7 +19,14 @@ from polyax.meshes.explicit import mesh_here, seen, told
 from polyax.meshes.formats import Format
 from polyax.meshes.memories import DEFAULT, MemorySpace
 from polyax.meshes.resharding import resharded
-from polyax.meshes.sharding import Index, NamedSharding, Sharding, SingleDeviceSharding, bounds
+from polyax.meshes.sharding import (
+    Index,
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    bounds,
+    make_single_device_sharding,
+)
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
 from polyax.ops.index import dynamic_slice
@@ -46,17 +53,15 @@ Target = Layout | MemorySpace | None
 
 
 @api_boundary
-def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
-) -> Any:
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """Copies a pytree of arrays to ``device``; arrays that are there already are returned as they are.
 
     Args:
       x: arrays, NumPy arrays and scalars, in any pytree.
       device: a ``Device``, a sharding such as another array's, a ``Format`` with one, a ``PartitionSpec`` for the
         mesh in force, or a pytree of those that ``x`` begins with; None: the default.
-      donate: delete the arrays that were copied.
-      may_alias: False for arrays of their own where these are there already.
+      donate: whether to delete the arrays that were copied; or a tree of that which ``x`` begins with.
+      may_alias: likewise, False for arrays of their own where these are there already.
 
     Raises:
       TypeError: a leaf is no array, or the device lacks its dtype.
@@ -66,20 +71,20 @@ def device_put(
     >>> device_put({"a": 1.5}, devices("reference")[0])
     {'a': Array(1.5, dtype=float32, weak_type=True)}
     """
-    if may_alias and donate:
-        raise ValueError("may_alias and donate cannot be True at the same time.")
     leaves, tree = tree_flatten(x)
+    donated, aliased = _of_each("donate", donate, x, leaves), _of_each("may_alias", may_alias, x, leaves)
+    if any(a and d for a, d in zip(aliased, donated, strict=True)):
+        raise ValueError("may_alias and donate cannot be True at the same time.")
     if device is None or isinstance(device, (Device, Sharding)):
         targets: Sequence[Any] = [device] * len(leaves)
     else:
-        targets = _targets(device, x)
+        targets = _of_each("device", device, x, leaves)
     if getattr(ambient.trace, "onlooker", None) is not None:
         _refuse_devices(targets)
     with guards.asked_for():
-        put = [_put(leaf, _target(d, leaf), donate) for leaf, d in zip(leaves, targets, strict=True)]
-        if may_alias is False:
-            put = [new.copy() if new is old else new for new, old in zip(put, leaves, strict=True)]
-        return tree_unflatten(tree, put)
+        put = [_put(x, _target(device, x), d) for x, device, d in zip(leaves, targets, donated, strict=True)]
+        pairs = zip(put, leaves, aliased, strict=True)
+        return tree_unflatten(tree, [x.copy() if x is old and a is False else x for x, old, a in pairs])
 
 
 def _refuse_devices(targets: Sequence[Any]) -> None:
@@ -92,14 +97,33 @@ def _refuse_devices(targets: Sequence[Any]) -> None:
             )
 
 
-def _targets(device: Any, x: Any) -> list[Any]:
-    """One for each leaf of ``x``."""
-    try:
-        return broadcast_prefix(device, x, is_leaf=lambda d: d is None, name="device_put device")
-    except ValueError:
-        found = [str(e("device_put device")) for e in prefix_errors(device, x, lambda d: d is None)]
+def check_stays(name: str, x: Any, device: Any) -> None:
+    """Raises a ValueError if an array that was put somewhere by name is to be made into one elsewhere; ``device_put``
+    moves arrays, nothing else does."""
+    if not (is_concrete(x) and x.committed and isinstance(device, (Device, Sharding))):
+        return
+    here, there = ([d.id for d in s.device_list] for s in (x.sharding, _as_layout(device)))
+    if here != there:
         raise ValueError(
-            "device_put device specification must be a tree prefix of the corresponding value; \n"
+            f"Received incompatible devices for jitted computation. Got argument of {name} of type {x.aval} and with "
+            f"device ids {here} and device ids {there} to put it on. Move it there first with polyax.device_put."
+        )
+
+
+def _as_layout(device: Layout) -> Sharding:
+    return make_single_device_sharding(device) if isinstance(device, Device) else device
+
+
+def _of_each(name: str, given: Any, x: Any, leaves: Sequence[Any]) -> Sequence[Any]:
+    """What is given for each leaf of ``x``."""
+    if given is None or type(given) is bool:
+        return [given] * len(leaves)
+    try:
+        return broadcast_prefix(given, x, is_leaf=lambda d: d is None, name=f"device_put {name}")
+    except ValueError:
+        found = [str(e(f"device_put {name}")) for e in prefix_errors(given, x, lambda d: d is None)]
+        raise ValueError(
+            f"device_put {name} specification must be a tree prefix of the corresponding value; \n"
             f"  Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
         ) from None
 

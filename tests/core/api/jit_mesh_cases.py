@@ -681,6 +681,12 @@ def test_shapes_tell_the_shardings_that_were_asked_for():
     assert polyax.eval_shape(lambda a: a + 1, x).sharding is None
 
 
+def test_what_is_open_is_refused_before_any_call():
+    for name in ("in_shardings", "out_shardings"):
+        with pytest.raises(ValueError, match=f"Unconstrained dims are not allowed when passed to {name}: Named"):
+            polyax.jit(lambda a: a, **{name: {"a": on(GRID, P.UNCONSTRAINED, "y")}})
+
+
 def test_what_is_no_sharding_is_refused_before_any_call():
     with pytest.raises(TypeError, match="in_shardings leaf specifications are expected .* but got q"):
         polyax.jit(lambda a: a, in_shardings=("q",))

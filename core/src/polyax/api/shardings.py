@@ -188,8 +188,14 @@ def _is_none(x: Any) -> bool:
 
 
 def check_leaves(name: str, shardings: Any) -> None:
-    """Raises TypeError if something in the tree is none of what says how an array lies."""
+    """Raises TypeError if something in the tree is none of what says how an array lies, ValueError if it leaves that
+    open."""
     for given in tree_leaves(shardings):
+        if isinstance(given, NamedSharding) and UNCONSTRAINED in given.spec.partitions:
+            raise ValueError(
+                f"Unconstrained dims are not allowed when passed to {name}: {given}. Name axes or None, or use "
+                "polyax.lax.with_sharding_constraint inside."
+            )
         if not isinstance(given, (Sharding, PartitionSpec, Format, Layout, Auto)):
             raise _is_none_of_those(name, given)
 

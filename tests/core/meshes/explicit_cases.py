@@ -172,6 +172,19 @@ def test_what_goes_along_dimensions_that_are_cut(run, f, text, wanted):
     check(run(f)(put(ROWS, "x")), text, wanted)
 
 
+def test_likes_of_shapes_lie_on_the_mesh_in_force():
+    for mesh, spec in ((get_abstract_mesh(), P("x", "y")), (AbstractMesh((2,), ("z",)), P(None, None))):
+        named = spec if "z" not in mesh.axis_names else P("z")
+        like = px.ShapeDtypeStruct((8, 4), np.float32, sharding=px.NamedSharding(mesh, named))
+        for made in (jnp.zeros_like(like), jnp.ones_like(like), lax.full_like(like, 3)):
+            assert made.sharding.cuts(2) == px.NamedSharding(made.sharding.mesh, spec).cuts(2)
+
+
+def test_types_tell_of_dimensions_that_a_spec_leaves_out(mesh):
+    told = px.NamedSharding(mesh.abstract_mesh, P("x"))
+    assert px.typeof(put(BOTH, "x")).update(sharding=told).str_short() == "float32[8@x,4]"
+
+
 def test_likes_lie_where_their_model_does():
     x = put(BOTH, "x", "y")
     with px.set_mesh(None):

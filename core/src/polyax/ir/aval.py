@@ -157,7 +157,8 @@ class ShapedArray:
         ``float32[3,4]{V:x}``."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
         spec = None if self.sharding is None else self.sharding.spec
-        sizes = self.shape if spec is None else map(_cut_size, self.shape, spec.partitions)
+        named = () if spec is None else spec.partitions
+        sizes = map(_cut_size, self.shape, (*named, *[None] * (self.ndim - len(named))))
         sums = self.sums if spec is None else (self.sums[0] | spec.unreduced, self.sums[1] | spec.reduced)
         return f"{name}[{','.join(map(str, sizes))}]{axes_text(self.vma, *sums)}"
 

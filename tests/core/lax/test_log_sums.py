@@ -8,7 +8,7 @@ import pytest
 import polyax
 from polyax import lax
 
-Z = np.array([[1 + 1j, 2, 3j], [0.5 - 3j, -1, 90 + 2j]], np.complex64)
+Z = np.array([[1 + 7j, 2, 3j], [0.5 - 9j, -1, 90 + 2j]], np.complex64)
 
 
 @pytest.mark.parametrize("axis, reverse", [(0, False), (1, False), (1, True)])

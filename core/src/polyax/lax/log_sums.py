@@ -27,13 +27,17 @@ __all__ = ["cumlogsumexp"]
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     if aval_of(operand).dtype not in dtypes.COMPLEX:
         return cumulative.cumlogsumexp(operand, axis, reverse)
-    return associative_scan(_log_of_sum, operand, reverse=reverse, axis=axis)
+    return associative_scan(_log_of_sum, _turned(operand), reverse=reverse, axis=axis)
 
 
 def _log_of_sum(x: Any, y: Any) -> Any:
-    """log(e^x + e^y), from the larger of them, with an angle in (-pi, pi]."""
+    """log(e^x + e^y), from the larger of them."""
     swapped = precedes(x, y, gt)
     large, small = select_n(swapped, y, x), select_n(swapped, x, y)
-    result = add(large, log1p(exp(sub(small, large))))
-    turns = floor(div(sub(np.pi, imag(result)), 2 * np.pi))
-    return complex(real(result), add(imag(result), mul(turns, 2 * np.pi)))
+    return _turned(add(large, log1p(exp(sub(small, large)))))
+
+
+def _turned(x: Any) -> Any:
+    """The same by whole turns, with an angle in (-pi, pi]."""
+    turns = floor(div(sub(np.pi, imag(x)), 2 * np.pi))
+    return complex(real(x), add(imag(x), mul(turns, 2 * np.pi)))

@@ -332,6 +332,8 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "key accepts a scalar seed, but was given an array of",
     ),
     "key of a float": (lambda: random.key(1.5), TypeError, "PRNG key seed must be an integer"),
+    "key of nothing": (lambda: random.key(None), ValueError, "None is not a valid value"),
+    "nothing folded in": (lambda: random.fold_in(random.key(0), None), ValueError, "None is not a valid value"),
     "other words": (lambda: random.wrap_key_data(jnp.arange(2)), TypeError, "key_data.dtype = uint32; got dtype=int32"),
     "three words": (lambda: random.wrap_key_data(np.zeros(3, np.uint32)), TypeError, "key_data.shape to end with (2,)"),
     "a scalar": (lambda: random.wrap_key_data(np.uint32(3)), TypeError, "expected key_data.ndim >= 1; got ndim=0"),

@@ -105,6 +105,7 @@ def _is_plain_integer(seed: Any) -> bool:
 def _check_seed(name: str, seed: Any) -> Any:
     if _is_plain_integer(seed):
         return as_array(_wrapped(int(seed)))
+    _refuse_none(seed)
     if not is_arraylike(seed):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {type(seed)}")
     value = as_array(unwrap(seed))
@@ -118,6 +119,11 @@ def _check_seed(name: str, seed: Any) -> Any:
     if not dtypes.is_integer(value.dtype):
         raise TypeError(f"PRNG key seed must be an integer; got {value.aval}")
     return value
+
+
+def _refuse_none(x: Any) -> None:
+    if x is None:
+        raise ValueError("None is not a valid value for jnp.array")
 
 
 def check_key(name: str, key: Any) -> Any:
@@ -183,6 +189,7 @@ def fold_in(key: Any, data: Any) -> Any:
       OverflowError: it is a number of Python's that 32 bits without a sign can't hold.
     """
     key = check_key("fold_in", key)
+    _refuse_none(data)
     if shape_of(data) != ():
         raise TypeError(
             f"fold_in accepts a scalar, but was given an array of shape {shape_of(data)} != (). Use jax.vmap for "

@@ -11,7 +11,10 @@ from polyax.control.inner.programs import rewritten
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.transforms.memo import memoize_by_jaxpr
 
-WITH_RULES = ("custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "closed_call", "call")
+CALLED = {"linear_call": "callee"} | dict.fromkeys(
+    ("custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "closed_call", "call"), "call_jaxpr"
+)
+"""Calls with rules of users, by the parameters that hold what they call."""
 ONLY_KEYS = {"remat2": "policy", "reduce": "computation", "reduce_window": "computation"}
 """Parameters that transformations ask for, and that no device does."""
 HOST = frozenset({p.name for p in CALLBACKS} | {"inspect_sharding"})
@@ -36,8 +39,8 @@ def _plain_eqn(eqn: Eqn) -> list[Eqn]:
         )
     if name == "jit" and (params["device"] is not None or any(params["donated"])):
         return [eqn.replace(params=params | {"device": None, "donated": ()})]
-    if name in WITH_RULES:
-        inner = params["call_jaxpr"]
+    if name in CALLED:
+        inner = params[CALLED[name]]
         called = {"jaxpr": inner, "name": str(params.get("name", name)), "donated": (), "inline": False}
         return [eqn.replace(primitive=pjit_p, params=called | {"keep_unused": False, "device": None})]
     key = ONLY_KEYS.get(name)

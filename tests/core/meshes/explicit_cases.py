@@ -116,6 +116,16 @@ def test_the_other_way_round():
         check(run(px.grad(lambda x: (x[::-1] * x).sum()))(put(BOTH, "x")), "[8@x,4]", 2 * BOTH[::-1])
 
 
+def test_gradients_of_what_is_not_cut_are_not_cut():
+    x, whole = put(BOTH, "x", "y"), put(BOTH[:4], None, None)
+    row = put(BOTH[:1], None, None)
+    for f, z in ((lambda z: (x @ z).sum(), whole), (lambda z: (x * z).sum(), row)):
+        wanted = px.jit(px.grad(f))(z)
+        for got in (px.grad(f)(z), px.grad(px.jit(f))(z), wanted):
+            assert got.sharding.spec == P(None, None)
+            close_everywhere(got, np.asarray(wanted), 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize("f", [jnp.sin, lambda x: -x, lambda x: x + x, lambda x: x > 1, lambda x: x.astype(int)])
 def test_results_name_each_dimension(f):
     for run in (lambda f: f, px.jit):

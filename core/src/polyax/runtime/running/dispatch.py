@@ -20,7 +20,7 @@ from polyax.ir.primitive import Primitive, def_rule, note
 from polyax.ir.refs import has_refs, met, refuse_refs
 from polyax.meshes import consensus, sums
 from polyax.meshes.current import mesh_in_force
-from polyax.meshes.explicit import seen, typed
+from polyax.meshes.explicit import mesh_here, seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.resharding import reshard_p
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
@@ -368,7 +368,7 @@ def _reshard(x: Any, *, sharding: NamedSharding | None) -> list[Any]:
     if sharding is None and is_concrete(x) and x.is_sum and isinstance(x.sharding, NamedSharding):
         return [device_put(x, x.sharding.update(spec=PartitionSpec(*x.sharding.spec.partitions)))]
     if sharding is None:
-        return [retold(x, x.aval.update(sharding=None)) if is_concrete(x) else x]
+        return [_untold(x) if is_concrete(x) else x]
     mesh = _with_devices(x, sharding)
     if mesh is None and not sharding.mesh.explicit_axes:
         return [x]
@@ -378,6 +378,15 @@ def _reshard(x: Any, *, sharding: NamedSharding | None) -> list[Any]:
         return _on_mesh(reshard_p, [x], (x.aval,), {"sharding": sharding}, mesh)
     put = device_put(x, NamedSharding(mesh, sharding.spec))
     return [retold(put, typed(put.aval, sharding))]
+
+
+def _untold(x: Array) -> Array:
+    """Of a type that tells nothing; where types tell all of how arrays lie, what they don't tell of isn't cut."""
+    where = x.sharding
+    told = x.aval.sharding is not None
+    if told and isinstance(where, NamedSharding) and mesh_here(where.mesh).are_all_axes_explicit:
+        x = device_put(x, where.update(spec=PartitionSpec(*[None] * x.ndim)))
+    return retold(x, x.aval.update(sharding=None))
 
 
 def _with_devices(x: Any, sharding: NamedSharding) -> Mesh | None:

@@ -77,6 +77,15 @@ def test_weak_carries_become_what_the_body_makes_of_them() -> None:
     assert lax.while_loop(lambda c: c < 5, lambda c: c * 1.5, 1).weak_type is False
 
 
+def test_weak_carries_of_the_right_dtype_are_weak_in_the_body() -> None:
+    last, seen = lax.scan(lambda c, _: (jnp.float32(3), c), 2.0, None, length=3)
+    assert (last.weak_type, seen.weak_type, seen.tolist()) == (False, True, [2.0, 3.0, 3.0])
+    first, second = lax.while_loop(lambda c: c[0] < 3, lambda c: (jnp.float32(5), c[0]), (2.0, 1.0))
+    assert (first.weak_type, second.weak_type, float(second)) == (False, True, 2.0)
+    first, second = lax.fori_loop(0, 3, lambda i, c: (c[1], jnp.float32(i)), (2.0, 1.0))
+    assert (first.weak_type, second.weak_type) == (True, False)
+
+
 def test_loops_of_unknown_length_are_not_unrolled() -> None:
     for unroll in (None, False, 1, True):
         count = jax.jit(lambda n, unroll=unroll: lax.fori_loop(0, n, lambda i, c: c + i, 0, unroll=unroll))

@@ -65,7 +65,7 @@ def settled(
 ) -> tuple[ClosedJaxpr, PyTreeDef, list[Any]]:
     """The program of a body whose carry keeps its type, the structure of its results, and the initial carry.
 
-    Weakly typed initial values become what the body makes of them.
+    Weakly typed initial values get the dtype of what the body makes of them, and stay weak where they have it.
 
     Raises:
       TypeError: the carry that the body returns has another structure or other types, which ``sides`` names.
@@ -82,7 +82,8 @@ def settled(
         init = [convert(x, w.dtype, w.weak_type) for x, w in zip(init, wanted, strict=True)]
     if carry_tree != tree or not all(map(alike, avals, outs)):
         check_same(sides(), (tree, carry_tree), (avals, outs))
-    weak = (*weaknesses(avals), *weaknesses(body.out_avals[len(avals) :]))
+    both = [a.weak_type and o.weak_type for a, o in zip(avals, outs, strict=True)]
+    weak = (*both, *weaknesses(body.out_avals[len(avals) :]))
     return with_weak_types(body, weak), out_tree, init
 
 
@@ -90,5 +91,5 @@ def _promoted(given: ShapedArray, made: ShapedArray) -> ShapedArray:
     """The type that a weakly typed initial value gets from the body's result; of another dtype it isn't weak."""
     if not given.weak_type or given.shape != made.shape:
         return given
-    dtype, weak = dtypes.promote_weak((given.dtype, True), (made.dtype, made.weak_type))
-    return given.update(dtype=dtype, weak_type=weak and dtype == given.dtype)
+    dtype, _ = dtypes.promote_weak((given.dtype, True), (made.dtype, made.weak_type))
+    return given if dtype == given.dtype else given.update(dtype=dtype, weak_type=False)

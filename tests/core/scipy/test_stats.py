@@ -315,3 +315,9 @@ def test_counts_of_a_multinomial_distribution_are_integers():
 
 def test_a_number_is_its_own_mode():
     assert [int(x) for x in stats.mode(3)] == [3, 1] and stats.mode(3, keepdims=True).mode.shape == (1,)
+
+
+def test_binomial_counts_between_whole_numbers() -> None:
+    """Up to one above the number of trials, as in JAX."""
+    np.testing.assert_allclose(stats.binom.pmf(np.float32(5.5), 5, 0.4), 0.00196626, rtol=1e-4)
+    assert stats.binom.pmf(6, 5, 0.4) == 0

@@ -17,5 +17,5 @@ def _log(k: Any, n: Any, p: Any) -> Any:
     return ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)
 
 
-logpmf = _of.logpmf(lambda k, n, p: (k >= 0) & (k <= n), _log)
+logpmf = _of.logpmf(lambda k, n, p: (k >= 0) & (k < n + 1), _log)
 pmf = _of.pmf(logpmf)

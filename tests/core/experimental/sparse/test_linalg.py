@@ -67,3 +67,16 @@ def test_bad_systems() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             solve(**changes)
+
+
+@pytest.mark.parametrize("solver", ["cg", "bicgstab", "gmres"])
+def test_iterations_with_sparse_arrays(solver: str) -> None:
+    """Matrices and preconditioners may be sparse arrays."""
+    solve = getattr(polyax.scipy.sparse.linalg, solver)
+    dense, b = 2 * np.eye(4, dtype=np.float32) + 0.1 * np.ones((4, 4), np.float32), full(4)
+    for kind in (sparse.BCOO, sparse.BCSR, sparse.CSR):
+        mat = kind.fromdense(dense)
+        close(solve(mat, b)[0], np.linalg.solve(dense, b))
+        close(solve(dense, b, M=mat)[0], np.linalg.solve(dense, b))
+    with pytest.raises(TypeError, match="linear operator must be either a function or ndarray"):
+        solve([[1.0, 0.0], [0.0, 1.0]], b[:2])

@@ -6,6 +6,7 @@ linear systems" (2003).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -42,14 +43,16 @@ def _minus(x: Any, y: Any) -> Any:
 
 
 def _product(matrix: Any) -> Product:
-    """Products with ``matrix``, a function or one array."""
+    """Products with ``matrix``: a function, an array, or anything else that ``@`` multiplies, such as sparse arrays."""
     if callable(matrix):
         return matrix
     if matrix is None:
         return lambda x: x
-    if jnp.ndim(matrix) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"linear operator must be a square matrix, but has shape: {jnp.shape(matrix)}")
-    return partial(jnp.matmul, matrix)
+    if not hasattr(matrix, "shape"):
+        raise TypeError(f"linear operator must be either a function or ndarray: {matrix}")
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"linear operator must be a square matrix, but has shape: {matrix.shape}")
+    return partial(operator.matmul if hasattr(matrix, "todense") else jnp.matmul, matrix)
 
 
 def _solved(

@@ -274,9 +274,9 @@ def _io_transpose(*_: Any, **__: Any) -> Any:
     raise ValueError("IO callbacks do not support transpose.")
 
 
+for _p in (debug_callback_p, debug_print_p):
+    _p.never("transpose", "a Python function has no transpose")
 for _p in CALLBACKS:
-    if _p not in (pure_callback_p, io_callback_p):
-        _p.never("transpose", "a Python function has no transpose")
     _p.never("factors", "a Python function is called with whole arrays")
 
 

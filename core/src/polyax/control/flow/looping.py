@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -104,8 +105,9 @@ def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> li
 
 def _reads(program: ClosedJaxpr) -> list[bool]:
     """Which inputs the program reads, be it for what nobody needs: that may be checked (``checkify``)."""
-    read = {v for e in program.eqns for v in e.invars if not isinstance(v, Literal)}
-    return [v in read or v in program.jaxpr.outvars for v in program.jaxpr.invars]
+    used = itertools.chain(program.jaxpr.outvars, *(e.invars for e in program.eqns))
+    read = {v for v in used if not isinstance(v, Literal)}
+    return [v in read for v in program.jaxpr.invars]
 
 
 def _with_constants(body: ClosedJaxpr, first: int, fixed: Sequence[bool], more: Sequence[bool] = ()) -> ClosedJaxpr:

@@ -13,6 +13,8 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -35,7 +37,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what ru
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def installed_platforms() -> list[str]:
+@cache  # asked for each test function
+def installed_platforms() -> Sequence[str]:
     found = {e.name for e in entry_points(group="polyax")}
     names = [name for name in ("cpu", "opencl", *SAMPLED) if name in found]
     return ["reference", *names, *(["cuda"] if "cuda" in found and has_gpu() else [])]
@@ -62,10 +65,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if is_left_to_grades(item)]
+    left_out = {item for item in items if is_left_to_grades(item)}
     if left_out and not config.getoption("platforms"):
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = [item for item in items if item not in left_out]
 
 
 def is_left_to_grades(item: pytest.Item) -> bool:

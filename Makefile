@@ -32,6 +32,8 @@ SOAK_ARGS ?=
 BROWSE_ARGS ?=
 CARDS ?=
 
+unexport PYTHONDONTWRITEBYTECODE  # with it, each of the many processes of the tests would compile the packages anew
+
 .DEFAULT_GOAL := help
 .PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs browse gallery cards cards-check wheels release-check extras sbom locks test-minimal test-newest snapshot clean
 

@@ -11,16 +11,23 @@ from links import anchors, links
 from polyax_kernels.pipeline import AFTER_FUSERS, TO_GRAPH, TO_PLAN
 from support.printed import words
 from support.process import output
-from support.sources import PACKAGES, ROOT
+from support.sources import PACKAGES, ROOT, all_modules, modules
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").rglob("*.md"))
+READMES = {package: folder.parents[1] / "README.md" for package, folder in PACKAGES.items()}
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PRINTED = re.compile(BLOCK.pattern + r"(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 END_OF_BLOCK = "-- end of a block --"
 ON_EIGHT_DEVICES = ("sharding.md", "devices.md", "vmap-and-pmap.md")
 ROW = re.compile(r"^\| `([\w./]+\.py)` \| (\d+) \|", re.MULTILINE)
 PATH = re.compile(r"`((?:core|plugins|backends_\w+|tests|docs|examples|benchmarks)/[\w./-]+)`")
+PYTHON = re.compile(r"`([\w./]+\.py)`")
 PASS = re.compile(r"^\| ([a-z ]+) \| \w+ \| \w+ \| .* \| `([\w/]+\.py)` \|$", re.MULTILINE)
+EXAMPLES = [
+    f.relative_to(ROOT)
+    for folder in ("examples", "benchmarks", "tests", "docs/_site")
+    for f in (ROOT / folder).rglob("*.py")
+]
 ORDER = ROOT / "CONTRIBUTING.md"
 FIRST_EXAMPLE = (ROOT / "examples/digits.py").read_text()
 
@@ -56,6 +63,43 @@ def test_files_that_are_named_exist(page: Path) -> None:
     """Whole paths, from the repository's root."""
     named = set(PATH.findall(BLOCK.sub("", page.read_text())))
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+@pages
+def test_modules_that_are_named_exist(page: Path) -> None:
+    """Files of Python by the last parts of their path: ``gpu/rows.py``."""
+    assert strangers(page, [m.path.relative_to(ROOT) for m in all_modules()] + EXAMPLES) == set()
+
+
+@pytest.mark.parametrize("package", READMES)
+def test_a_readme_names_modules_of_its_package(package: str) -> None:
+    """Or whole paths: from the package on, or from the repository's root."""
+    own = [m.path.relative_to(PACKAGES[package]) for m in modules(package)]
+    whole = [m.path.relative_to(PACKAGES[name].parent) for name in PACKAGES for m in modules(name)]
+    left = strangers(READMES[package], own)
+    assert {name for name in left if Path(name) not in whole and not (ROOT / name).exists()} == set()
+
+
+def strangers(page: Path, files: list[Path]) -> set[str]:
+    """The names of Python files there that none of ``files`` ends in."""
+    named = set(PYTHON.findall(BLOCK.sub("", page.read_text())))
+    return {name for name in named if not any(f"/{f}".endswith(f"/{name}") for f in files)}
+
+
+def test_the_page_on_architecture_lists_the_modules_of_the_gpu_path() -> None:
+    """All, by their names or their folders'."""
+    path = section((ROOT / "docs/architecture.md").read_text(), "The GPU path")
+    named = {
+        name.rstrip("/")
+        for row in re.findall(r"^\| (`.*?`) \|", path, re.MULTILINE)
+        for name in re.findall(r"`(.*?)`", row)
+    }
+    gpu = PACKAGES["polyax_kernels"] / "gpu"
+    assert named == {f.stem for f in gpu.iterdir() if not f.name.startswith("__")}
+
+
+def section(page: str, title: str) -> str:
+    return page.split(f"## {title}\n")[1].split("\n## ")[0]
 
 
 def test_the_page_on_passes_lists_them() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from support.sources import PACKAGES, ROOT, all_modules, functions, modules
@@ -21,6 +23,15 @@ def test_there_are_hooks() -> None:
 @pytest.mark.parametrize("hook", hooks())
 def test_hook_is_documented(hook: str) -> None:
     assert f"`{hook}`" in (ROOT / "docs/plugins.md").read_text(), f"docs/plugins.md doesn't describe {hook}"
+
+
+@pytest.mark.parametrize("hook", hooks())
+def test_hook_is_documented_with_its_signature(hook: str) -> None:
+    (module,) = (m for m in modules("polyax") if m.name == SPECIFICATIONS)
+    (spec,) = (f for f in functions(module) if f.name == hook)
+    assert spec.returns is not None
+    signature = f"`{hook}({', '.join(a.arg for a in spec.args.args)}) -> {ast.unparse(spec.returns)}`"
+    assert signature in (ROOT / "docs/plugins.md").read_text()
 
 
 @pytest.mark.parametrize("hook", hooks())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,9 @@ def test_numbers_are_printed_as_set() -> None:
 def test_parameters_have_numpys_names() -> None:
     assert jnp.real(1 + 2j) == 1 and jnp.imag(np.array([1 + 2j])).tolist() == [2] and jnp.imag(V[0]) == 0
     assert jnp.float_power(2, 3) == 8 and jnp.nextafter(1.0, 2.0) == np.nextafter(np.float32(1), np.float32(2))
+
+
+@pytest.mark.parametrize("home", sorted(set(jnp._LATE.values())))
+def test_modules_that_load_late_offer_all_that_they_list(home: str) -> None:
+    module = importlib.import_module(home)
+    assert {name for name, at in jnp._LATE.items() if at == home} == set(module.__all__)

@@ -9,7 +9,7 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.nn.normalize import logsumexp, softmax
-from polyax.numpy.creation import counted
+from polyax.numpy.ranges import counted
 
 __all__ = ["dot_product_attention"]
 

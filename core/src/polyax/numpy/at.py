@@ -17,8 +17,8 @@ from polyax.ir.config import config
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import placed_as, retyped, with_out_sharding
 from polyax.numpy import slices
+from polyax.numpy.arrays import asarray
 from polyax.numpy.broadcast import broadcast_to
-from polyax.numpy.creation import asarray
 from polyax.numpy.index_parse import NewAxis, Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
 from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap

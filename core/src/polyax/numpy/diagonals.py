@@ -1,8 +1,7 @@
-"""Diagonals of matrices, and index grids."""
+"""Diagonals of matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,29 +9,22 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.dims import max_dim, min_dim
 from polyax.lax import lenient as lax
-from polyax.numpy.creation import counted, tri
 from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
     as_array,
-    canonical_dtype,
     canonicalize_axis,
     check_arraylike,
-    concrete_shape,
     convert,
     ensure_array,
-    ensure_arrays,
     shape_of,
     strong,
     unwrap,
 )
+from polyax.numpy.ranges import counted
 from polyax.numpy.reductions import refuse_out, sum
-from polyax.numpy.selection import nonzero
 from polyax.numpy.shapes import moveaxis, ravel
 
-__all__ = [
-    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal", "indices", "ix_",
-    "mask_indices", "meshgrid", "trace", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
-]  # fmt: skip
+__all__ = ["diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal", "trace"]
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -109,110 +101,6 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     if len(set(shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
     return diag_indices(shape[0], len(shape))
-
-
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """Row and column indices of the elements at and below the ``k``-th diagonal of an (n, m) matrix."""
-    return _host_pair(np.tril_indices(n, k, m))
-
-
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """Row and column indices of the elements at and above the ``k``-th diagonal of an (n, m) matrix."""
-    return _host_pair(np.triu_indices(n, k, m))
-
-
-def _host_pair(pair: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:
-    rows, columns = (as_array(indices.astype(dtypes.default_int())) for indices in pair)
-    return rows, columns
-
-
-def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
-    shape = tuple(arr.shape) if hasattr(arr, "shape") else shape_of(ensure_array(name, arr))
-    if len(shape) != 2:
-        raise ValueError("Only 2-D inputs are accepted")
-    return shape[0], shape[1]
-
-
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """``tril_indices`` for the shape of a matrix."""
-    rows, columns = _matrix_shape("tril_indices_from", arr)
-    return tril_indices(rows, k, columns)
-
-
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """``triu_indices`` for the shape of a matrix."""
-    rows, columns = _matrix_shape("triu_indices_from", arr)
-    return triu_indices(rows, k, columns)
-
-
-def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None) -> tuple[Any, ...]:
-    """Indices of the nonzero elements of ``mask_func(ones((n, n)), k)``."""
-    return nonzero(mask_func(tri(n, n, n), k), size=size)
-
-
-# --- grids ------------------------------------------------------------------------------------------------------------
-
-
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinate arrays from coordinate vectors; 'xy' exchanges the first two axes, 'ij' does not.
-
-    Raises:
-      ValueError: another ``indexing``, or an argument with several dimensions.
-    """
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
-    if not copy:
-        raise ValueError("jax.numpy.meshgrid only supports copy=True")
-    axes = ensure_arrays("meshgrid", *xi)
-    if any(a.ndim > 1 for a in axes):
-        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in axes]}")
-    axes = [lax.reshape(a, (a.size,)) for a in axes]
-    order = list(range(len(axes)))
-    if indexing == "xy" and len(order) > 1:
-        order[:2] = [1, 0]
-    shape = [0] * len(axes)
-    for a, place in zip(axes, order, strict=True):
-        shape[place] = a.size
-    return [
-        _along(a, place, _unit_shape(len(shape), place, a.size) if sparse else shape)
-        for a, place in zip(axes, order, strict=True)
-    ]
-
-
-def _along(vector: Any, axis: int, shape: list[int]) -> Any:
-    return lax.broadcast_in_dim(vector, shape, (axis,))
-
-
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
-    """For each axis the index of every element of an array of shape ``dimensions``."""
-    shape = concrete_shape(dimensions)
-    kind = canonical_dtype(dtype, np.int64)
-    if sparse:
-        return tuple(_along(lax.iota(kind, n), i, _unit_shape(len(shape), i, n)) for i, n in enumerate(shape))
-    parts = [lax.expand_dims(lax.broadcasted_iota(kind, shape, i), (0,)) for i in range(len(shape))]
-    return lax.concatenate(parts, 0) if parts else lax.full((0,), 0, kind)
-
-
-def ix_(*args: Any) -> tuple[Any, ...]:
-    """Vectors shaped so that together they index a rectangular part of an array.
-
-    Raises:
-      ValueError: an argument has not exactly one dimension.
-      NotImplementedError: one is of booleans: give the positions that ``jnp.nonzero`` finds.
-    """
-    vectors = ensure_arrays("ix_", *args)
-    if any(v.ndim != 1 for v in vectors):
-        raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shapes {[v.shape for v in vectors]}")
-    if any(v.dtype in dtypes.BOOL for v in vectors):
-        raise NotImplementedError(
-            "Boolean arguments to jax.numpy.ix_ are not implemented: give the positions that jnp.nonzero finds."
-        )
-    vectors = [v if v.size else convert(v, dtypes.default_int()) for v in vectors]
-    return tuple(lax.reshape(v, _unit_shape(len(vectors), i, v.size)) for i, v in enumerate(vectors))
-
-
-def _unit_shape(rank: int, axis: int, size: int) -> list[int]:
-    return [size if i == axis else 1 for i in range(rank)]
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
 from polyax.numpy import reductions
+from polyax.numpy.arrays import asarray
 from polyax.numpy.broadcast import broadcast_to
-from polyax.numpy.creation import asarray
 from polyax.numpy.logic import isclose, isnan
 from polyax.numpy.promotion import as_array, convert
 

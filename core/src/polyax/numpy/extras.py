@@ -13,8 +13,8 @@ from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
+from polyax.numpy.arrays import asarray
 from polyax.numpy.broadcast import broadcast_to, choose
-from polyax.numpy.creation import arange, asarray
 from polyax.numpy.differences import diff
 from polyax.numpy.logic import copysign
 from polyax.numpy.promotion import (
@@ -26,6 +26,7 @@ from polyax.numpy.promotion import (
     promote_args_inexact,
     shape_of,
 )
+from polyax.numpy.ranges import arange
 from polyax.numpy.types import result_type
 from polyax.trace.tree import tree_map
 

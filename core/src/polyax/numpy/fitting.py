@@ -10,8 +10,8 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
 from polyax.numpy import linalg
+from polyax.numpy.arrays import asarray
 from polyax.numpy.broadcast import choose
-from polyax.numpy.creation import asarray
 from polyax.numpy.polynomials import vander
 from polyax.numpy.products import matmul, outer
 from polyax.numpy.promotion import convert, ensure_arrays, inexact, refuse_traced, to_complex

@@ -1,116 +1,75 @@
-"""Histograms of several dimensions."""
+"""The places of grids: coordinates of all elements, and indices of rectangular parts."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import aval_of
+from polyax.ir import dtypes
 from polyax.lax import lenient as lax
-from polyax.numpy.broadcast import choose
-from polyax.numpy.histograms import bincount, histogram_bin_edges
-from polyax.numpy.joining import stack
-from polyax.numpy.promotion import as_array, convert, inexact, is_arraylike, promote_args_inexact, shape_of
-from polyax.numpy.selection import searchsorted
+from polyax.numpy.promotion import canonical_dtype, concrete_shape, convert, ensure_arrays
 
-__all__ = ["histogram2d", "histogramdd"]
+__all__ = ["indices", "ix_", "meshgrid"]
 
 
-def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any, Any]:
-    """How many points lie in each cell of a grid, and its edges along both directions.
-
-    Args:
-      x, y: coordinates of the points, of one length.
-      bins: numbers of cells, or edges, the same for both directions or a pair.
-      range: a pair of ``(low, high)`` or None, which stands for the extent of the points.
-      weights: what each point counts.
-      density: divide by the sum and by the areas of cells.
-
-    >>> counts, _, _ = histogram2d(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]), bins=2)
-    >>> counts.tolist()
-    [[1, 0], [0, 2]]
-    """
-    both = inexact("histogram2d", x, y)
-    if both[0].ndim != 1 or both[0].shape != both[1].shape:
-        raise TypeError(f"histogram2d: x and y must be vectors of one length, got {both[0].aval} and {both[1].aval}")
-    counts, (first, second) = histogramdd(stack(both, 1), _for_both(bins), range, weights, density)
-    return counts, first, second
-
-
-def _for_both(bins: Any) -> Any:
-    """Numbers of bins and edges for both directions, from those for each or one for both."""
-    if isinstance(bins, (list, tuple)) and len(bins) <= 2:
-        return list(bins)
-    return [bins, bins]
-
-
-def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, list[Any]]:
-    """How many points lie in each cell of a grid, and a list of its edges along each direction.
-
-    Args:
-      sample: points as rows, ``[n, dimensions]``.
-      bins, range, weights, density: as of ``histogram2d``, with an entry for each dimension.
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Coordinate arrays from coordinate vectors; 'xy' exchanges the first two axes, 'ij' does not.
 
     Raises:
-      ValueError: there isn't an entry for each dimension.
-      TypeError: ``sample`` is no array.
+      ValueError: another ``indexing``, or an argument with several dimensions.
     """
-    if not is_arraylike(sample):
-        raise TypeError(f"histogramdd requires ndarray or scalar arguments, got {type(sample)} at position 0.")
-    points = as_array(promote_args_inexact("histogramdd", sample)[0])
-    if points.ndim != 2:
-        raise ValueError(f"histogramdd: sample must have the shape [n, dimensions], got {points.aval}")
-    columns = [lax.index_in_dim(points, d, 1, keepdims=False) for d in _numbers(points.shape[1])]
-    edges = _edges(points, columns, bins, range)
-    places = [_place(x, e) for x, e in zip(columns, edges, strict=True)]
-    sizes = [e.shape[0] - 1 for e in edges]
-    count = math.prod(sizes)
-    flat, inside = lax.full_like(places[0], 0), lax.full_like(places[0], True, bool)
-    for p, n in zip(places, sizes, strict=True):
-        flat = lax.add(lax.mul(flat, n), p)
-        inside = lax.bitwise_and(inside, lax.bitwise_and(lax.ge(p, 0), lax.lt(p, n)))
-    weights = None if weights is None else inexact("histogramdd", weights)[0]
-    counts = lax.reshape(bincount(choose(inside, flat, count), weights, length=count), tuple(sizes))
-    return (_density(counts, edges) if density else counts), edges
-
-
-def _numbers(n: int) -> Sequence[int]:
-    return [*np.arange(n).tolist()]
-
-
-def _edges(points: Any, columns: Sequence[Any], bins: Any, limits: Any) -> list[Any]:
-    dims = len(columns)
-    if not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0:
-        bins = [bins] * dims
-    if len(bins) != dims:
-        raise ValueError(f"histogramdd: there should be a bin for each dimension, got {len(bins)} for {points.aval}")
-    limits = [None] * dims if limits is None else limits
-    if len(limits) != dims or not all(r is None or len(r) == 2 for r in limits):
-        raise ValueError(
-            f"For sample.shape={points.shape}, range must be a sequence of {dims} pairs or Nones; got range={limits}"
-        )
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    axes = ensure_arrays("meshgrid", *xi)
+    if any(a.ndim > 1 for a in axes):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in axes]}")
+    axes = [lax.reshape(a, (a.size,)) for a in axes]
+    order = list(range(len(axes)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = [1, 0]
+    shape = [0] * len(axes)
+    for a, place in zip(axes, order, strict=True):
+        shape[place] = a.size
     return [
-        convert(histogram_bin_edges(x, b, r), aval_of(x).dtype) for x, b, r in zip(columns, bins, limits, strict=True)
+        _along(a, place, _unit_shape(len(shape), place, a.size) if sparse else shape)
+        for a, place in zip(axes, order, strict=True)
     ]
 
 
-def _place(x: Any, edges: Any) -> Any:
-    """The number of the bin; those outside have others. The last edge belongs to the last bin."""
-    place = lax.sub(searchsorted(edges, x, side="right"), 1)
-    return choose(lax.eq(x, lax.index_in_dim(edges, -1, 0, keepdims=False)), shape_of(edges)[0] - 2, place)
+def _along(vector: Any, axis: int, shape: list[int]) -> Any:
+    return lax.broadcast_in_dim(vector, shape, (axis,))
 
 
-def _density(counts: Any, edges: Sequence[Any]) -> Any:
-    total = lax.reduce_sum(counts, tuple(_numbers(counts.ndim)))
-    found = lax.div(convert(counts, edges[0].dtype), convert(total, edges[0].dtype))
-    for d, e in enumerate(edges):
-        widths = lax.sub(lax.slice_in_dim(e, 1, e.shape[0]), lax.slice_in_dim(e, 0, e.shape[0] - 1))
-        found = lax.div(found, lax.broadcast_in_dim(widths, found.shape, (d,)))
-    return found
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """For each axis the index of every element of an array of shape ``dimensions``."""
+    shape = concrete_shape(dimensions)
+    kind = canonical_dtype(dtype, np.int64)
+    if sparse:
+        return tuple(_along(lax.iota(kind, n), i, _unit_shape(len(shape), i, n)) for i, n in enumerate(shape))
+    parts = [lax.expand_dims(lax.broadcasted_iota(kind, shape, i), (0,)) for i in range(len(shape))]
+    return lax.concatenate(parts, 0) if parts else lax.full((0,), 0, kind)
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors shaped so that together they index a rectangular part of an array.
+
+    Raises:
+      ValueError: an argument has not exactly one dimension.
+      NotImplementedError: one is of booleans: give the positions that ``jnp.nonzero`` finds.
+    """
+    vectors = ensure_arrays("ix_", *args)
+    if any(v.ndim != 1 for v in vectors):
+        raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shapes {[v.shape for v in vectors]}")
+    if any(v.dtype in dtypes.BOOL for v in vectors):
+        raise NotImplementedError(
+            "Boolean arguments to jax.numpy.ix_ are not implemented: give the positions that jnp.nonzero finds."
+        )
+    vectors = [v if v.size else convert(v, dtypes.default_int()) for v in vectors]
+    return tuple(lax.reshape(v, _unit_shape(len(vectors), i, v.size)) for i, v in enumerate(vectors))
+
+
+def _unit_shape(rank: int, axis: int, size: int) -> list[int]:
+    return [size if i == axis else 1 for i in range(rank)]

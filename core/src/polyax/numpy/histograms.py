@@ -11,7 +11,6 @@ from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to, choose
-from polyax.numpy.creation import linspace
 from polyax.numpy.promotion import (
     as_array,
     convert,
@@ -24,6 +23,7 @@ from polyax.numpy.promotion import (
     to_inexact,
     unwrap,
 )
+from polyax.numpy.ranges import linspace
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import ravel
 

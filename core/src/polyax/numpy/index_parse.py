@@ -13,7 +13,7 @@ import numpy as np
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ir.dims import dim_index, is_symbolic_dim, slice_indices
-from polyax.numpy.creation import asarray
+from polyax.numpy.arrays import asarray
 from polyax.numpy.promotion import is_traced, unwrap
 from polyax.trace.tree import tree_leaves
 

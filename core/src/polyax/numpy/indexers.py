@@ -9,10 +9,11 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
-from polyax.numpy.creation import arange, asarray, linspace
-from polyax.numpy.diagonals import meshgrid
+from polyax.numpy.arrays import asarray
+from polyax.numpy.grids import meshgrid
 from polyax.numpy.joining import concatenate
 from polyax.numpy.promotion import as_array, promote_dtypes, refuse_traced
+from polyax.numpy.ranges import arange, linspace
 from polyax.numpy.shapes import atleast_1d, expand_dims
 
 __all__ = [

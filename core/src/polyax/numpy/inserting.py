@@ -11,15 +11,7 @@ from polyax.ir.dims import is_symbolic_dim
 from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.indexing import take
-from polyax.numpy.promotion import (
-    as_array,
-    check_arraylike,
-    convert,
-    ensure_array,
-    is_traced,
-    refuse_traced,
-    unwrap,
-)
+from polyax.numpy.promotion import as_array, check_arraylike, convert, ensure_array, is_traced, refuse_traced, unwrap
 from polyax.numpy.selection import clip, where
 from polyax.numpy.shapes import along, moveaxis, ravel
 

@@ -11,7 +11,7 @@ import numpy as np
 from polyax.ir import errors
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
-from polyax.numpy.creation import asarray
+from polyax.numpy.arrays import asarray
 from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
     as_array,
@@ -27,9 +27,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.shapes import along, atleast_1d, atleast_2d, atleast_3d, ravel
 
-__all__ = [
-    "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat", "stack", "vstack",
-]  # fmt: skip
+__all__ = ["append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat", "stack", "vstack"]
 
 
 def _operands(name: str, arrays: Any, dtype: Any) -> list[Any]:

@@ -19,10 +19,10 @@ from polyax.numpy import diagonals as _diagonals
 from polyax.numpy import logic, products, reductions, shapes, ufuncs
 from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose
-from polyax.numpy.creation import eye
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, ensure_arrays, inexact
 from polyax.numpy.shapes import matrix_transpose as matrix_transpose
+from polyax.numpy.triangles import eye
 from polyax.ops.sort import take_along
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from polyax.meshes.current import without_mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec
 from polyax.numpy import (
-    creation,
+    arrays,
     diagonals,
     editing,
     indexing,
@@ -125,7 +125,7 @@ def _unary(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _round(self: Any, ndigits: int | None = None) -> Any:
     """As for Python's floats: an integer, unless places are given."""
     rounded = ufuncs.round(self, ndigits or 0)
-    return creation.astype(rounded, int) if ndigits is None else rounded
+    return arrays.astype(rounded, int) if ndigits is None else rounded
 
 
 def _getitem(self: Any, index: Any) -> Any:
@@ -210,11 +210,11 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    return creation.astype(self, dtype, copy=copy, device=device)
+    return arrays.astype(self, dtype, copy=copy, device=device)
 
 
 def _copy(self: Any) -> Any:
-    return creation.array(self, copy=True)
+    return arrays.array(self, copy=True)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:

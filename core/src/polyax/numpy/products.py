@@ -18,9 +18,7 @@ from polyax.numpy.promotion import canonical_dtype, canonicalize_axis, check_arr
 from polyax.numpy.shapes import moveaxis, ravel
 from polyax.numpy.ufuncs import conjugate, multiply
 
-__all__ = [
-    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
-]  # fmt: skip
+__all__ = ["cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat"]
 
 
 def _preferred(dtype: Any) -> Any:

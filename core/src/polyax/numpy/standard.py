@@ -12,7 +12,7 @@ from polyax.runtime.plugins import topology
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.plugins.registry import registry
 
-__all__ = ["__array_api_version__", "__array_namespace_info__", "array_namespace"]
+__all__ = ["__array_api_version__", "__array_namespace_info__"]
 
 __array_api_version__ = "2024.12"
 

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.numpy.creation import asarray
+from polyax.numpy.arrays import asarray
 from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, exact, is_arraylike, unwrap
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
-from polyax.numpy.creation import linspace
 from polyax.numpy.promotion import as_array, promote_args_inexact
+from polyax.numpy.ranges import linspace
 
 __all__ = ["i0", "kaiser"]
 

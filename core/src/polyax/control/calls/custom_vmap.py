@@ -8,7 +8,7 @@ from typing import Any
 from polyax.control.calls.custom import CustomFunction, OwnRules, UserRule, function_of, unflatten
 from polyax.control.flow.looping import map as loop_map
 from polyax.control.inner.bodies import traced
-from polyax.control.inner.lists import kept, merged, nonzeros, partition
+from polyax.control.inner.lists import Mask, kept, merged, nonzeros, partition
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
@@ -136,6 +136,73 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **pa
     return outs, [0 if f else None for f in flags]
 
 
+@def_rule(custom_vmap_p, "jvp")
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    fun: Any,
+    call_jaxpr: ClosedJaxpr | None,
+    rule: _Rule,
+    **rest: Any,
+) -> Any:
+    """The derivative is mapped by mapping the rule's own derivative."""
+    nonzero = nonzeros(tangents)
+    derived = _DerivedRule(rule, nonzero[rest["num_consts"] :])
+    program = derived.with_tangents(function_of(fun, call_jaxpr), nonzero)
+    args = [*primals, *kept(nonzero, tangents)]
+    outs = custom_vmap_p.bind(*args, fun=program, call_jaxpr=None, rule=derived, **rest)
+    n = len(derived.moving)
+    zeros = [Zero.of(x) for x, moves in zip(outs[:n], derived.moving, strict=True) if not moves]
+    return outs[:n], merged(derived.moving, outs[n:], zeros)
+
+
+class _DerivedRule:
+    """The rule of a derivative: it takes values, then the tangents of those where ``nonzero`` holds."""
+
+    def __init__(self, rule: Callable[..., Any], nonzero: Sequence[bool]) -> None:
+        self.rule = rule
+        self.nonzero = nonzero
+        self.moving: Mask = ()
+        """Which results had tangents when the derivative, or its rule, last ran."""
+        self.mapped: Sequence[bool] = ()
+        """Which results were mapped when the user's rule last ran."""
+
+    def __call__(self, size: int, mapped: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        n = len(self.nonzero)
+        pairs = list(zip([k for k, nz in enumerate(self.nonzero) if nz], range(n, len(xs)), strict=True))
+        if _apart(mapped, n, pairs):
+            dims = [0 if m else None for m in mapped]
+            outs, out_dims = batch_flat(self._of_rule(size, [False] * n), AxisData(size), xs, dims)
+            if not any(self.mapped):
+                return _at_front(outs, out_dims), [d is not None for d in out_dims]
+        mapped, xs = _alike(size, mapped, xs, pairs)
+        outs = self._of_rule(size, mapped[:n])(*xs)
+        return outs, [*self.mapped, *kept(self.moving, self.mapped)]
+
+    def _of_rule(self, size: int, mapped: Sequence[bool]) -> Callable[..., list[Any]]:
+        """The derivative of the user's rule, for values that are mapped where ``mapped`` says."""
+
+        def results(*values: Any) -> list[Any]:
+            outs, self.mapped = self.rule(size, mapped, values)
+            return outs
+
+        return self.with_tangents(results, self.nonzero)
+
+    def with_tangents(self, fun: Callable[..., Sequence[Any]], nonzero: Sequence[bool]) -> Callable[..., list[Any]]:
+        """``fun`` of values and the tangents that aren't zero; gives results, and the tangents of those that move."""
+
+        def both(*xs: Any) -> list[Any]:
+            n = len(nonzero)
+            tangents = iter(xs[n:])
+            dots = [next(tangents) if nz else Zero.of(x) for nz, x in zip(nonzero, xs[:n], strict=True)]
+            outs, out_dots = jvp_flat(fun, xs[:n], dots)
+            self.moving = nonzeros(out_dots)
+            return [*outs, *kept(self.moving, out_dots)]
+
+        return both
+
+
 def _apart(flags: Sequence[bool], n: int, pairs: Sequence[tuple[int, int]]) -> bool:
     """Whether nothing is mapped in the value and the tangent at once: the rule then takes one example, and the axis is
     that of its derivative alone."""
@@ -152,62 +219,6 @@ def _alike(
         wanted[k] = wanted[d] = flags[k] or flags[d]
     at = lambda flag: 0 if flag else None
     return wanted, [match_axis(AxisData(size), at(f), at(w), x) for f, w, x in zip(flags, wanted, xs, strict=True)]
-
-
-@def_rule(custom_vmap_p, "jvp")
-def _jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    fun: Any,
-    call_jaxpr: ClosedJaxpr | None,
-    rule: _Rule,
-    **rest: Any,
-) -> Any:
-    """The derivative is mapped by mapping the rule's own derivative."""
-    nonzero = nonzeros(tangents)
-    found: list[tuple[bool, ...]] = []
-
-    def both_of(function: Callable[..., Sequence[Any]], nonzero: Sequence[bool]) -> Callable[..., list[Any]]:
-        def both(*xs: Any) -> list[Any]:
-            values, given = xs[: len(nonzero)], iter(xs[len(nonzero) :])
-            dots = [next(given) if nz else Zero.of(x) for nz, x in zip(nonzero, values, strict=True)]
-            outs, out_dots = jvp_flat(function, values, dots)
-            found.append(nonzeros(out_dots))
-            return [*outs, *kept(found[-1], out_dots)]
-
-        return both
-
-    own = nonzero[rest["num_consts"] :]
-
-    def mapped(size: int, flags: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        marks: list[list[bool]] = []
-
-        def of_rule(flags: Sequence[bool]) -> Callable[..., list[Any]]:
-            def of_primals(*values: Any) -> list[Any]:
-                outs, marked = rule(size, flags[: len(values)], values)
-                marks.append(marked)
-                return outs
-
-            return both_of(of_primals, own)
-
-        moving = [k for k, nz in enumerate(own) if nz]
-        pairs = list(zip(moving, range(len(own), len(xs)), strict=True))
-        if _apart(flags, len(own), pairs):
-            dims = [0 if f else None for f in flags]
-            outs, out_dims = batch_flat(of_rule([False] * len(own)), AxisData(size), xs, dims)
-            if not any(marks[-1]):
-                return _at_front(outs, out_dims), [d is not None for d in out_dims]
-        flags, xs = _alike(size, flags, xs, pairs)
-        outs = of_rule(flags)(*xs)
-        return outs, [*marks[-1], *kept(found[-1], marks[-1])]
-
-    program = both_of(function_of(fun, call_jaxpr), nonzero)
-    args = [*primals, *kept(nonzero, tangents)]
-    outs = custom_vmap_p.bind(*args, fun=program, call_jaxpr=None, rule=mapped, **rest)
-    n = len(found[-1])
-    zeros = [Zero.of(x) for x, nz in zip(outs[:n], found[-1], strict=True) if not nz]
-    return outs[:n], merged(found[-1], outs[n:], zeros)
 
 
 @def_rule(custom_vmap_p, "partial_eval")

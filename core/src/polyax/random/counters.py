@@ -6,6 +6,7 @@ All give the bits that JAX gives: positions are the first words of the counter o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,49 +16,63 @@ from polyax.lax import lenient as lax
 from polyax.random import hashes, threefry
 
 
-def _register(
-    name: str, tag: str, words: int, counter: int, mix: Callable[..., list[Any]], pairs: Sequence[Sequence[int]]
-) -> PRNGImpl:
+@dataclass(frozen=True)
+class _Generator:
     """The generator of a hash.
 
     Args:
+      mix: the hash, of the words of a key and of a counter.
       words, counter: how many a key and a counter have.
       pairs: of which words the upper and the lower half of numbers of 64 bits are made.
     """
 
-    def hashed(key: Any, counts: Sequence[Any]) -> list[Any]:
-        """The hash; counters that aren't given whole are filled with zeros in front."""
-        zero = lax.full_like(counts[0], 0)
-        filled = [zero] * (counter - len(counts)) + list(counts)
-        return mix([lax.broadcast_in_dim(k, zero.shape, ()) for k in _words(key, words)], filled)
+    mix: Callable[..., list[Any]]
+    words: int
+    counter: int
+    pairs: Sequence[Sequence[int]]
 
-    def as_key(found: list[Any]) -> Any:
-        axis = found[0].ndim
-        return lax.concatenate([lax.expand_dims(w, (axis,)) for w in found[:words]], axis)
+    def registered(self, name: str, tag: str) -> PRNGImpl:
+        return PRNGImpl(
+            name,
+            tag,
+            self.words,
+            seed=self.seed,
+            split=self.split,
+            fold_in=self.fold_in,
+            random_bits=self.random_bits,
+        )
 
-    def seed(value: Any) -> Any:
+    def seed(self, value: Any) -> Any:
         halves = list(threefry.words(threefry.seed(value)))
         zero = lax.full_like(halves[0], 0)
-        padded = [*halves, *[zero] * (max(words, counter) - 2)]
+        padded = [*halves, *[zero] * (max(self.words, self.counter) - 2)]
         # The one whose keys are as wide as its counters hashes nothing with the seed as the key.
-        if words == counter:
-            return as_key(mix(padded, [zero] * counter))
-        return as_key(mix([zero] * words, padded))
+        if self.words == self.counter:
+            return self._as_key(self.mix(padded, [zero] * self.counter))
+        return self._as_key(self.mix([zero] * self.words, padded))
 
-    def split(key: Any, shape: tuple[int, ...]) -> Any:
-        return as_key(hashed(key, threefry.positions(shape)))
+    def split(self, key: Any, shape: tuple[int, ...]) -> Any:
+        return self._as_key(self._hashed(key, threefry.positions(shape)))
 
-    def fold_in(key: Any, data: Any) -> Any:
-        return as_key(hashed(key, [lax.convert_element_type(data, np.uint32)]))
+    def fold_in(self, key: Any, data: Any) -> Any:
+        return self._as_key(self._hashed(key, [lax.convert_element_type(data, np.uint32)]))
 
-    def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
+    def random_bits(self, key: Any, width: int, shape: tuple[int, ...]) -> Any:
         first, second = threefry.positions(shape)
-        found = hashed(key, [first, second, *[lax.full_like(first, 0)] * (counter - 2)])
+        found = self._hashed(key, [first, second, *[lax.full_like(first, 0)] * (self.counter - 2)])
         if width == 64:
-            return threefry.join(*(_xor([found[n] for n in pair]) for pair in pairs))
+            return threefry.join(*(_xor([found[n] for n in pair]) for pair in self.pairs))
         return lax.convert_element_type(_xor(found), threefry.UINTS[width])
 
-    return PRNGImpl(name, tag, words, seed=seed, split=split, fold_in=fold_in, random_bits=random_bits)
+    def _hashed(self, key: Any, counts: Sequence[Any]) -> list[Any]:
+        """The hash; counters that aren't given whole are filled with zeros in front."""
+        zero = lax.full_like(counts[0], 0)
+        filled = [zero] * (self.counter - len(counts)) + list(counts)
+        return self.mix([lax.broadcast_in_dim(k, zero.shape, ()) for k in _words(key, self.words)], filled)
+
+    def _as_key(self, found: list[Any]) -> Any:
+        axis = found[0].ndim
+        return lax.concatenate([lax.expand_dims(w, (axis,)) for w in found[: self.words]], axis)
 
 
 def _words(key: Any, count: int) -> list[Any]:
@@ -71,6 +86,6 @@ def _xor(found: Sequence[Any]) -> Any:
     return result
 
 
-PHILOX_2X32 = _register("philox2x32", "phx2", 1, 2, hashes.philox2x32, ((0,), (1,)))
-PHILOX_4X32 = _register("philox4x32", "phx4", 2, 4, hashes.philox4x32, ((0,), (1,)))
-THREEFRY_4X32 = _register("threefry4x32", "fry4", 4, 4, hashes.threefry4x32, ((0, 2), (1, 3)))
+PHILOX_2X32 = _Generator(hashes.philox2x32, 1, 2, ((0,), (1,))).registered("philox2x32", "phx2")
+PHILOX_4X32 = _Generator(hashes.philox4x32, 2, 4, ((0,), (1,))).registered("philox4x32", "phx4")
+THREEFRY_4X32 = _Generator(hashes.threefry4x32, 4, 4, ((0, 2), (1, 3))).registered("threefry4x32", "fry4")

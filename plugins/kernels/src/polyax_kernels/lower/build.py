@@ -148,38 +148,47 @@ class _Builder:
         """Adds the nodes of ``eqn``; or the program that takes its place is returned."""
         env = frame.env
         args = [env[a] if type(a) is Var else self.read(env, a) for a in eqn.invars]
-        avals = [a.aval for a in eqn.invars]
-        out_avals = [v.aval for v in eqn.outvars]
         made = behind(eqn)
         rule, lowering = self.rules.choose(made)
         if rule == SHARED_RULE:
             rule = frame.rule
         if isinstance(lowering, Replace):
-            scope = self.count if lowering.apart else frame.scope
-            inner = self.inner(self.program(lowering, eqn, rule), args, eqn.outvars, rule, scope)
-            if plugin_of(rule):
-                inner.of, inner.outer = eqn, frame
-                _check_ends(inner, rule)
-            return inner
+            return self.replaced(frame, eqn, args, rule, lowering)
         if not isinstance(lowering, Loop | Branch):
-            self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
+            self.bytes += sum([a.aval.nbytes for a in eqn.invars]) + sum([v.aval.nbytes for v in eqn.outvars])
+        origin = Origin(made.primitive.name, self.count, rule, eqn.source)
         self.count += 1
-        key = None if eqn.effects else _key(eqn, args, frame.scope)
-        found = self.known.get(key) if key is not None else None
-        if found is None:
-            origin = Origin(made.primitive.name, self.count - 1, rule, eqn.source)
-            try:
-                found = self.node(eqn, lowering, args, out_avals, origin)
-            except BaseException as e:
-                blame_rule(e, rule, eqn)
-                raise
-            if key is not None:
-                self.known[key] = found
+        found = self.results(frame, eqn, args, lowering, origin)
         if self.lines is not None:
             self.lines.append(Line(eqn, tuple(args), found))
         for var, value in zip(eqn.outvars, found, strict=True):
             env[var] = value
         return None
+
+    def replaced(self, frame: _Frame, eqn: Eqn, args: list[int], rule: str, lowering: Replace) -> _Frame:
+        scope = self.count if lowering.apart else frame.scope
+        inner = self.inner(self.program(lowering, eqn, rule), args, eqn.outvars, rule, scope)
+        if plugin_of(rule):
+            inner.of, inner.outer = eqn, frame
+            _check_ends(inner, rule)
+        return inner
+
+    def results(
+        self, frame: _Frame, eqn: Eqn, args: list[int], lowering: LoweringKind, origin: Origin
+    ) -> tuple[int, ...]:
+        """What ``eqn`` gives: of an equal equation what that gave, else that of a node that is added."""
+        key = None if eqn.effects else _key(eqn, args, frame.scope)
+        found = self.known.get(key) if key is not None else None
+        if found is not None:
+            return found
+        try:
+            found = self.node(eqn, lowering, args, [v.aval for v in eqn.outvars], origin)
+        except BaseException as e:
+            blame_rule(e, origin.rule, eqn)
+            raise
+        if key is not None:
+            self.known[key] = found
+        return found
 
     def program(self, lowering: Replace, eqn: Eqn, rule: str) -> ClosedJaxpr:
         avals = [a.aval for a in eqn.invars]

@@ -89,6 +89,14 @@ def make_array_from_single_device_arrays(
       ValueError: there are more or fewer arrays than devices, or one hasn't the shape that the sharding says, or is
         traced.
     """
+    _check_parts(arrays)
+    shape = tuple(int(n) for n in shape)
+    devices = list(sharding.addressable_devices_indices_map(shape))
+    return _assembled(shape, sharding, _on_each(devices, arrays, sharding), dtype)
+
+
+def _check_parts(arrays: Any) -> None:
+    """Each is to be an array of one device."""
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(
             "polyax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
@@ -107,8 +115,10 @@ def make_array_from_single_device_arrays(
                 "When making an array from single-device arrays the input arrays must have one shard each. An argument "
                 f"array had {len(x.parts)} shard(s)."
             )
-    shape = tuple(int(n) for n in shape)
-    devices = list(sharding.addressable_devices_indices_map(shape))
+
+
+def _on_each(devices: Sequence[Device], arrays: Sequence[Array], sharding: Sharding) -> list[Array]:
+    """The array of each device."""
     if len(arrays) != len(devices):
         raise ValueError(
             f"Expected {len(devices)} per-device arrays (this is how many devices are addressable by the sharding), "
@@ -127,7 +137,7 @@ def make_array_from_single_device_arrays(
             f"{missing} that are not present in per-device arrays. Per-device arrays contain devices {others} that are "
             f"not present in the sharding {sharding}."
         )
-    return _assembled(shape, sharding, [found[d] for d in devices], dtype)
+    return [found[d] for d in devices]
 
 
 def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array], dtype: Any) -> Array:

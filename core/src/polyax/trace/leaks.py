@@ -56,15 +56,13 @@ def _holder(x: Any, seen: set[int]) -> tuple[Any, str]:
     """Who holds ``x``, and as what; the function for a cell of it, the object for the dictionary of its attributes."""
     for holder in _referrers(x, seen):
         if isinstance(holder, CellType):
-            for cells in _referrers(holder, seen):
-                for f in _referrers(cells, seen):
-                    if isinstance(f, FunctionType):
-                        free = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
-                        return f, f"{_named(f)} ({f.__name__}) closed-over variable {_keys(free, holder)}"
+            if (f := _function_of(holder, seen)) is not None:
+                free = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+                return f, f"{_named(f)} ({f.__name__}) closed-over variable {_keys(free, holder)}"
         elif isinstance(holder, dict):
-            owners = [o for o in _referrers(holder, seen) if getattr(o, "__dict__", None) is holder]
-            if owners:
-                return owners[0], f"{_named(owners[0])}.{_keys(holder.items(), x)}"
+            owner = next((o for o in _referrers(holder, seen) if getattr(o, "__dict__", None) is holder), None)
+            if owner is not None:
+                return owner, f"{_named(owner)}.{_keys(holder.items(), x)}"
             return holder, f"{_named(holder)}[{_keys(((repr(k), v) for k, v in holder.items()), x)}]"
         elif isinstance(holder, (list, tuple)):
             return holder, f"{_named(holder)}[{_keys(enumerate(holder), x)}]"
@@ -73,6 +71,12 @@ def _holder(x: Any, seen: set[int]) -> tuple[Any, str]:
             at = _keys(attributes.items(), x) if isinstance(attributes, Mapping) else ""
             return holder, _named(holder) + (f".{at}" if at else "")
     return None, ""
+
+
+def _function_of(cell: CellType, seen: set[int]) -> FunctionType | None:
+    """The one that closes over it; its cells are in a tuple."""
+    functions = (f for cells in _referrers(cell, seen) for f in _referrers(cells, seen))
+    return next((f for f in functions if isinstance(f, FunctionType)), None)
 
 
 def _referrers(x: Any, seen: set[int]) -> list[Any]:

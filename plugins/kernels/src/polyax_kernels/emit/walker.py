@@ -162,7 +162,6 @@ class _Walker(Evaluator[T]):
             leaf()
             return
         axis, inner = axes[0], axes[1:]
-
         group = self.shared and vector and not inner
 
         def body(i: T) -> None:
@@ -174,20 +173,27 @@ class _Walker(Evaluator[T]):
 
         innermost = vector and not inner and not any(x.kind == "fold" and n == level + 1 for x, n in nodes)
         parallel = level == 0 and bounds is not None and not self.kernel.ordered
-        unrolled = innermost and self.unrolls(axis)
-        near = innermost and all(stride(at, axis) in NEAR for at in places(stages))
-        words = ["parallel"] * parallel + ["group"] * group + ["vector"] * innermost
-        words += ["near"] * near + ["unroll"] * unrolled
-        hint = " ".join(words)
+        hints = ["parallel"] * parallel + ["group"] * group
+        if innermost:
+            hints += self.vector_hints(axis, stages)
+        self.loop(axis, bounds, body, " ".join(hints))
+
+    def vector_hints(self, axis: Axis, stages: Sequence[Stage]) -> list[str]:
+        """What is told of an innermost loop whose iterations may run in any order."""
+        near = all(stride(at, axis) in NEAR for at in places(stages))
+        return ["vector"] + ["near"] * near + ["unroll"] * self.unrolls(axis)
+
+    def loop(self, axis: Axis, bounds: tuple[T, T] | None, body: Callable[[T], None], hint: str) -> None:
+        """One over ``axis``, whole unless there are ``bounds``; in blocks, if it is one of these."""
         start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
-        if axis in self.blocks and self.blocks[axis].ragged:
-            self.loop_over_ragged_blocks(self.blocks[axis], start, stop, body, hint)
-            return
-        if axis in self.blocks:
+        blocks = self.blocks.get(axis)
+        if blocks is None:
+            self.emitter.loop(start, stop, body, hint=hint)
+        elif blocks.ragged:
+            self.loop_over_ragged_blocks(blocks, start, stop, body, hint)
+        else:
             length = axis.extent if bounds is None and isinstance(axis.extent, int) else None
-            self.loop_over_blocks(self.blocks[axis], start, stop, length, body, hint)
-            return
-        self.emitter.loop(start, stop, body, hint=hint)
+            self.loop_over_blocks(blocks, start, stop, length, body, hint)
 
     def unrolls(self, axis: Axis) -> bool:
         """Whether a short loop over ``axis`` is to be unrolled: lanes are registers then, conditions on its index are

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,9 @@ def check_fuser(
         return [Fuser(beside.name, beside.run)]
 
     with brought(platform, OWNER, polyax_fusers):
-        for name, (program, args) in (cases or programs(log)).items():
-            for where, others in orders.items():
-                with polyax.config.override(fusers=",".join([*others, beside.name])):
-                    _check(f"{name}, {where}", program, args, platform, beside, log, found)
+        for (name, (program, args)), (where, others) in product((cases or programs(log)).items(), orders.items()):
+            with polyax.config.override(fusers=",".join([*others, beside.name])):
+                _check(f"{name}, {where}", program, args, platform, beside, log, found)
     return found
 
 

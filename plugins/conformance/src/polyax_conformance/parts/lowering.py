@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,13 @@ def check_lowering(
         return found
     asked: list[str | None] = []
     with brought(platform, OWNER, asked_first(rule, primitive, asked)):
-        for name, one in programs.items():
-            for wide in (False, True):
-                with polyax.enable_x64(wide):
-                    title = f"{name}, {64 if wide else 32} bits"
-                    asked.clear()
-                    _check(title, one, platform, found, log, rtol)
-                    if not asked or any(asked):
-                        found.lacking[title] = next(filter(None, asked), "it isn't asked, for types that kernels lack")
+        for (name, one), bits in product(programs.items(), (32, 64)):
+            title = f"{name}, {bits} bits"
+            asked.clear()
+            with polyax.enable_x64(bits == 64):
+                _check(title, one, platform, found, log, rtol)
+            if not asked or any(asked):
+                found.lacking[title] = next(filter(None, asked), "it isn't asked, for types that kernels lack")
     return found
 
 

@@ -59,7 +59,7 @@ def test_symmetric_systems_need_one_solver() -> None:
 
 @pytest.mark.parametrize("axes", [(0, 0), (None, 0), (0, None)])
 def test_mapped_systems(axes: Any) -> None:
-    matrices, sides = np.stack([A, A + 1]), np.stack([B, 2 * B])
+    matrices, sides = np.stack([A, A + 1, A + 2]), np.stack([B, 2 * B, 3 * B])
     args = (A if axes[0] is None else matrices, B if axes[1] is None else sides)
     close(polyax.vmap(solution, axes)(*args), [by_b(a) @ b for a, b in zip(*_pairs(*args), strict=True)])
     got = polyax.vmap(polyax.jacrev(solution, (0, 1)), axes)(*args)
@@ -83,7 +83,8 @@ def test_only_what_depends_on_mapped_arguments_is_mapped() -> None:
 
 
 def _pairs(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.broadcast_to(a, (2, 2, 2)), np.broadcast_to(b, (2, 2))
+    """Three of each, which is another number than that of unknowns."""
+    return np.broadcast_to(a, (3, 2, 2)), np.broadcast_to(b, (3, 2))
 
 
 def test_trees_and_what_solvers_give_besides() -> None:

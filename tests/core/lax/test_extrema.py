@@ -29,6 +29,13 @@ def test_over_axes(name: str, axes: tuple[int, ...]) -> None:
     assert np.isnan(getattr(lax, f"reduce_{name}")(np.where(Z[1, 1] == Z, np.nan, Z), (0, 1)))
 
 
+@pytest.mark.parametrize("name", HIGHEST)
+def test_over_axes_of_one_element_and_of_none(name: str) -> None:
+    reduce = getattr(lax, f"reduce_{name}")
+    np.testing.assert_array_equal(reduce(Z[:, :1], (1,)), Z[:, 0])
+    np.testing.assert_array_equal(reduce(Z[:, :0], (1,)), np.full(4, complex(-np.inf if HIGHEST[name] else np.inf, 0)))
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", HIGHEST)
 def test_up_to_each(name: str, reverse: bool) -> None:

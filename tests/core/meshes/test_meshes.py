@@ -66,6 +66,8 @@ def test_a_mesh_tells_its_axes() -> None:
     assert MESH.device_ids.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert MESH.are_all_axes_auto and MESH.auto_axes == ("x", "y") and not MESH.is_multi_process
     mixed = MESH.abstract_mesh.update_axis_types({"y": AxisType.Explicit})
+    manual = mixed.update_axis_types({"x": AxisType.Manual, "y": AxisType.Manual})
+    assert manual.are_all_axes_manual and not mixed.are_all_axes_manual
     assert mixed.explicit_axes == ("y",) and not mixed.are_all_axes_explicit and mixed != MESH.abstract_mesh
 
 

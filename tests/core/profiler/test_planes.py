@@ -33,7 +33,9 @@ Written by jax.profiler.ProfileData.text_proto_to_serialized_xspace of JAX 0.10.
 
 
 def test_threads_are_lines_of_the_host_and_devices_planes() -> None:
-    host, device = profiler.ProfileData.from_serialized_xspace(planes.encoded(TRACE)).planes
+    found = profiler.ProfileData.from_serialized_xspace(planes.encoded(TRACE))
+    host, device = found.planes
+    assert found.find_plane_with_name("/host:CPU") is host and found.find_plane_with_name("/host") is None
     assert (host.name, device.name) == ("/host:CPU", "/device:CPU:0")
     (line,), (on_device,) = host.lines, device.lines
     (event,), (run,) = line.events, on_device.events

@@ -36,6 +36,10 @@ SAVED = {
     "dots without batch": (policies.dots_with_no_batch_dims_saveable, ["output of dot_general"] * 2),
     "names": (policies.save_only_these_names("hidden"), ["named 'hidden'"]),
     "other names": (policies.save_any_names_but_these("hidden"), []),
+    "all but names": (
+        policies.save_anything_except_these_names("hidden"),
+        ["output of tanh", "output of sub"] * 2,
+    ),
     "both": (
         policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("hidden")),
         ["named 'hidden'", "output of dot_general"],

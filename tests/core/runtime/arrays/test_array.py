@@ -133,6 +133,7 @@ def test_place() -> None:
     x, device = f32(3), devices("reference")[0]
     assert x.device is device and x.devices() == {device} and x.sharding.device_set == {device}
     assert repr(x.sharding) == "SingleDeviceSharding(device=ReferenceDevice(id=0), memory_kind=device)"
+    assert x.sharding.has_addressable_devices and x.__dlpack_device__() == (1, 0)
     (shard,) = x.addressable_shards
     assert shard.device is device and x.is_fully_addressable and x.is_fully_replicated
 

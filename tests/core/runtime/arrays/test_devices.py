@@ -166,9 +166,12 @@ def test_copies_between_devices() -> None:
         x = device_put([1., 2.], a)
         y = device_put(x, b, donate=True)
         print(y, y[0].device, x[0].is_deleted())
+        a.backend.in_host_memory = False
+        device_put(x, b, donate=True)
+        print(x[0].is_deleted())
     """
     shown = output(program, **REFERENCE, POLYAX_NUM_CPU_DEVICES="2")
-    assert shown.startswith("[Array(1., dtype=float32, weak_type=True),") and shown.endswith("reference:1 True")
+    assert shown.startswith("[Array(1., dtype=float32, weak_type=True),") and shown.endswith("reference:1 False\nTrue")
 
 
 def test_block_until_ready_accepts_anything(reference: object) -> None:

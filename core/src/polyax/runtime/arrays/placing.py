@@ -60,7 +60,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
       x: arrays, NumPy arrays and scalars, in any pytree.
       device: a ``Device``, a sharding such as another array's, a ``Format`` with one, a ``PartitionSpec`` for the
         mesh in force, or a pytree of those that ``x`` begins with; None: the default.
-      donate: whether to delete the arrays that were copied; or a tree of that which ``x`` begins with.
+      donate: whether to delete the arrays that were copied, on devices with memory of their own; or a tree of that
+        which ``x`` begins with.
       may_alias: likewise, False for arrays of their own where these are there already.
 
     Raises:
@@ -156,10 +157,15 @@ def _put(x: Any, target: Target, donate: bool) -> Any:
     if target is None:
         return x if is_concrete(x) else from_host(x)
     put = _on_device_alone(x, target) if isinstance(target, Device) else _laid_out(x, target)
-    if donate and is_concrete(x) and put is not x and not any(put is part for part in x.parts):
+    if donate and is_concrete(x) and put is not x and not (_in_host_memory(x) or any(put is part for part in x.parts)):
         put.block_until_ready()
         x.delete()
     return put.committed_alias() if put is x else put.commit()
+
+
+def _in_host_memory(x: Array) -> bool:
+    """Where memory is the host's, what is donated stays: as in JAX, whose programs read it afterwards."""
+    return x.sharding.device_list[0].backend.in_host_memory
 
 
 @def_rule(device_put_p, "impl")

@@ -361,6 +361,8 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     if not batch_size:
         return _scan(lambda _, x: ((), f(x)), (), xs, steps, made_from=(f, "map"))[1]
     full, rest = divmod(steps, batch_size)
+    if full == 0 and rest:
+        return _mapped(f, xs, rest)
     size = full * batch_size
     batches = tree_map(lambda x: reshape(slice_in_dim(x, 0, size), (full, batch_size, *aval_of(x).shape[1:])), xs)
     ys = _scan(lambda _, x: ((), _mapped(f, x, batch_size)), (), batches, full, made_from=(f, ("map", batch_size)))[1]

@@ -16,6 +16,7 @@ from polyax.control.callback import pure_callback
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.resharding import resharded, sharding_for
 from polyax.ops.basis import add, convert, iota, move_axis, mul, reshape, shape_tuple, squeeze
 from polyax.ops.bits import threefry2x32
 from polyax.ops.compare import bitwise_or, bitwise_xor, lt, mulhi_p, shift_left, shift_right_logical
@@ -57,7 +58,7 @@ def rng_bit_generator(
     Args:
       key: the state: four words of 32 bits, or two of 64: a key, and a counter.
       dtype: an unsigned integer type.
-      out_sharding: must be None.
+      out_sharding: how the bits are to be cut along explicit axes of a mesh.
 
     Raises:
       TypeError: the state has another type, or ``dtype`` is no unsigned integer type.
@@ -66,11 +67,9 @@ def rng_bit_generator(
     >>> state.tolist(), bits.tolist()
     ([1, 2, 4, 4], [512747620, 1298009047])
     """
-    if out_sharding is not None:
-        raise NotImplementedError("rng_bit_generator: out_sharding isn't supported")
     params = {"shape": shape_tuple(shape), "dtype": dtypes.canonicalize(dtype), "algorithm": RandomAlgorithm(algorithm)}
     state, bits = rng_bit_generator_p.bind(key, **params)
-    return state, bits
+    return state, bits if out_sharding is None else resharded(bits, sharding_for(out_sharding, []))
 
 
 @def_rule(rng_bit_generator_p, "abstract_eval")

@@ -464,8 +464,22 @@ def test_axes_and_meshes_that_do_not_fit():
         mapped(3)
     other = NamedSharding(Mesh(polyax.devices()[:2], "x"), P("x"))
     refused(ValueError, "(?s)incompatible devices.*argument number 0", args=(polyax.device_put(X, other),))
-    nested = lambda x: mapped(lambda v: v, P("x"), P("x"), axis_names={"x"})(x)
+    nested = lambda x: polyax.shard_map(lambda v: v, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})(x)
     refused(ValueError, "a shard_map around it maps over", f=nested, ins=P("x"), outs=P("x"))
+    for inner in (mesh(), mesh().abstract_mesh):
+        again = lambda x, inner=inner: polyax.shard_map(
+            lambda v: v, mesh=inner, in_specs=P("y"), out_specs=P("y"), axis_names={"y"}
+        )(x)
+        refused(
+            ValueError,
+            "The context mesh.*should match the mesh passed",
+            f=again,
+            ins=P("x"),
+            outs=P("x"),
+            axis_names={"x"},
+        )
+    with pytest.raises(ValueError, match="shard_map requires a non-empty mesh"):
+        polyax.shard_map(lambda x: x, mesh=Mesh(np.empty((), object), ()), in_specs=P("x"), out_specs=P("x"))(X)
 
 
 def test_values_print_as_the_blocks_of_devices(capsys):

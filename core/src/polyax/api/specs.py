@@ -33,7 +33,7 @@ def chosen_mesh(given: Any, leaves: Sequence[Any]) -> AnyMesh:
 
     Raises:
       TypeError: it is no mesh.
-      ValueError: there is none, it isn't the one in force, or arguments lie on other devices.
+      ValueError: there is none, it is empty or isn't the one in force, or arguments lie on other devices.
     """
     if given is None:
         return _in_force()
@@ -42,11 +42,13 @@ def chosen_mesh(given: Any, leaves: Sequence[Any]) -> AnyMesh:
             "shard_map requires a `polyax.sharding.Mesh` or a `polyax.sharding.AbstractMesh` instance for its second "
             f"argument, but got {given} of type {type(given)}."
         )
+    if given.empty:
+        raise ValueError(f"shard_map requires a non-empty mesh. Got {given}")
     around = get_abstract_mesh()
-    if not around.empty and around.axes != given.axes:
+    if not around.empty and around != given.abstract_mesh:
         raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {given}")
-    if around.manual_axes:
-        return around
+    if around.manual_axes or (isinstance(given, AbstractMesh) and not around.empty):
+        return _in_force()
     return _with_devices(given, leaves) if isinstance(given, AbstractMesh) else _checked(given, leaves)
 
 

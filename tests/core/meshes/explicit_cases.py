@@ -315,3 +315,65 @@ def test_a_mesh_of_one():
         x = put(BOTH, "x")
         check(px.jit(lambda v: v * 2)(x), "[8@x,4]", BOTH * 2)
         check(x @ px.reshard(BOTH.T, P(None, None)), "[8@x,8]", BOTH @ BOTH.T)
+
+
+def test_out_shardings_of_mapped_functions_leave_what_is_mapped_cut():
+    x, y = put(np.ones((8, 2, 2), np.float32), "x", None, "y"), put(np.ones((2, 8, 2), np.float32), None, "x", "y")
+    product = px.vmap(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=P(None, "y")), (0, 1), out_axes=2)
+    rows, index = put(BOTH, "x"), put(np.arange(8) % 4, "x")
+    entry = px.vmap(lambda row, i: row.at[i].get(out_sharding=px.typeof(row).sharding))
+    for run in (lambda f: f, px.jit):
+        check(run(product)(x, y), "[2,2@y,8@x]", np.full((2, 2, 8), 2))
+        check(run(entry)(rows, index), "[8@x]", BOTH[np.arange(8), np.arange(8) % 4])
+
+
+def test_maps_in_batches_larger_than_what_they_map_over():
+    x = put(np.ones((5, 8, 3), np.float32), None, "x")
+    for size in (2, 5, 10):
+        check(lax.map(lambda row: row.sum(-1), x, batch_size=size), "[5,8@x]", np.full((5, 8), 3))
+
+
+def test_bits_of_a_generator_are_cut_as_asked():
+    state = np.uint32([1, 2, 3, 4])
+    wanted = lax.rng_bit_generator(state, (4, 8))
+    for run in (lambda f: f, px.jit):
+        found = run(lambda s: lax.rng_bit_generator(s, (4, 8), out_sharding=P("x")))(state)
+        check(found[0], "[4]", wanted[0])
+        check(found[1], "[4@x,8]", wanted[1])
+
+
+def test_operands_lie_on_the_mesh_in_force(mesh):
+    x = put(BOTH, "x", "y")
+
+    def product(x):
+        with use_abstract_mesh(mesh.abstract_mesh.update_axis_types({"x": AxisType.Auto})):
+            return x @ x.T
+
+    with pytest.raises(ValueError, match=r"For primitive \w+, context mesh.*should match the aval mesh"):
+        px.jit(product)(x)
+    with pytest.raises(ValueError, match="use_abstract_mesh cannot change the size"):
+        use_abstract_mesh(AbstractMesh((4,), ("x",)))
+    outer = px.shard_map(lambda v: v + x.sum(), in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(NotImplementedError, match="Closing over inputs to shard_map"):
+        outer(put(BOTH, "x"))
+
+
+def test_constraints_name_the_axes_in_force():
+    def constrained(x):
+        with use_abstract_mesh(get_abstract_mesh().update(axis_sizes=(8, 1), axis_names=("a", "b"))):
+            return lax.with_sharding_constraint(x, P(("a", "b"), None)) * 2
+
+    with px.set_mesh(px.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)):
+        found = px.jit(constrained)(put(BOTH, "x", "y"))
+        assert found.sharding.shard_shape(found.shape) == (1, 4)
+        close_everywhere(found, BOTH * 2, 2e-5, 1e-5)
+
+
+def test_axes_of_their_type_already_stay():
+    with px.set_mesh(px.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)):
+        doubled = auto_axes(lambda x: x * 2, out_sharding=P("x"))
+        assert "reshard" not in str(px.make_jaxpr(doubled)(BOTH))
+        close_everywhere(px.jit(doubled)(BOTH), BOTH * 2, 2e-5, 1e-5)
+    within = px.shard_map(lambda x: auto_axes(lambda v: v, out_sharding=P("x"))(x), in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(NotImplementedError, match="Going from `Manual`.*to `Auto` or `Explicit`"):
+        within(put(BOTH, "x"))

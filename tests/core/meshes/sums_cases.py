@@ -440,3 +440,16 @@ def test_cotangents_of_sums_where_types_don_t_tell(ins, outs, slope, told):
         found = run(px.grad(lambda x: px.reshard(f(x), P()).sum()))(x)
         assert str(px.typeof(found)).endswith(told)
         close(px.reshard(found, P()), np.full(A.shape, slope, np.float32))
+
+
+def test_sums_of_what_has_a_sum_as_its_cotangent():
+    @px.shard_map(out_specs=P(reduced={"y"}))
+    def total(x):
+        rows = lax.all_gather(x, "y", axis=1, tiled=True, to="reduced")
+        return lax.psum(rows.sum(), "x")
+
+    x = px.device_put(A, P("x", "y"))
+    found = px.jit(total)(x)
+    assert found.sharding.spec == P(reduced={"y"})
+    np.testing.assert_allclose(found, A.sum(), rtol=1e-5)
+    np.testing.assert_array_equal(px.jit(px.grad(total))(x), np.ones_like(A))

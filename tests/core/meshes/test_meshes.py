@@ -191,7 +191,7 @@ def test_the_mesh_in_force() -> None:
     assert get_mesh().empty and get_abstract_mesh().empty
     with set_mesh(MESH) as mesh:
         assert mesh is MESH and get_mesh() is MESH and get_abstract_mesh() == MESH.abstract_mesh
-        with use_abstract_mesh(AbstractMesh((3,), ("z",))):
+        with use_abstract_mesh(AbstractMesh((8,), ("z",))):
             assert get_abstract_mesh().axis_names == ("z",)
         with MESH.update(axis_names=("a", "b")):
             assert get_mesh() is MESH  # that is for specs alone
@@ -205,6 +205,8 @@ def test_the_mesh_is_chosen_outside_of_programs() -> None:
         polyax.jit(lambda x: set_mesh(MESH) and x)(1.0)
     with pytest.raises(ValueError, match="Expected mesh of type"):
         set_mesh("x")
+    with pytest.raises(ValueError, match="contains manual axes"):
+        set_mesh(MESH.update(axis_types=(AxisType.Manual, AxisType.Auto)))
 
 
 def test_programs_are_traced_for_the_mesh_in_force() -> None:

@@ -93,7 +93,8 @@ def auto_axes(
 
     Raises:
       TypeError: no ``out_sharding`` was given at all.
-      ValueError: there is no mesh, or an axis is manual.
+      ValueError: there is no mesh.
+      NotImplementedError: an axis is manual.
 
     >>> import polyax
     >>> from polyax.sharding import PartitionSpec as P
@@ -113,7 +114,7 @@ def auto_axes(
             return reshard(outs, given)
 
     change = _Change("auto_axes", AxisType.Auto, "out_sharding", out_sharding, axes)
-    return wraps(f, "{fun}, leaving to the partitioner what is cut.")(change.around(run))
+    return wraps(f, "{fun}, leaving to the partitioner what is cut.")(change.around(fun, run))
 
 
 @api_boundary
@@ -129,7 +130,8 @@ def explicit_axes(
 
     Raises:
       TypeError: no ``in_sharding`` was given at all.
-      ValueError: there is no mesh, or an axis is manual.
+      ValueError: there is no mesh.
+      NotImplementedError: an axis is manual.
 
     >>> import polyax
     >>> from polyax.sharding import Mesh, PartitionSpec as P
@@ -147,7 +149,7 @@ def explicit_axes(
         return tree_map(lambda x: _told_on(x, outer), outs)
 
     change = _Change("explicit_axes", AxisType.Explicit, "in_sharding", in_sharding, axes)
-    return wraps(f, "{fun}, in which types tell what is cut.")(change.around(run))
+    return wraps(f, "{fun}, in which types tell what is cut.")(change.around(fun, run))
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,9 @@ class _Change:
     given: Any
     axes: Any
 
-    def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """``run(outer, inner, given, args, kwargs)``, with the mesh around and the one within, as a user calls it."""
+    def around(self, fun: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+        """``run(outer, inner, given, args, kwargs)``, with the mesh around and the one within, as a user calls it; or
+        ``fun`` itself, where they are the same."""
 
         @api_boundary
         def changed(*args: Any, **kwargs: Any) -> Any:
@@ -170,7 +173,8 @@ class _Change:
             if given is None:
                 raise TypeError(f"Missing required keyword argument: {self.keyword!r}")
             outer = _mesh_around((args, kwargs), self.caller)
-            return run(outer, _changed(outer, self.axes, self.kind, self.caller), given, args, kwargs)
+            inner = _changed(outer, self.axes, self.kind, self.caller)
+            return fun(*args, **kwargs) if inner == outer else run(outer, inner, given, args, kwargs)
 
         return changed
 
@@ -190,8 +194,11 @@ def _changed(mesh: AbstractMesh, axes: Any, kind: AxisType, caller: str) -> Abst
     for name in names:
         if name not in mesh.axis_names:
             raise ValueError(f"{caller}: axis {name!r} is not found in mesh: {mesh.axis_names}.")
-    if manual := [n for n in names if n in mesh.manual_axes]:
-        raise ValueError(f"{caller}: axes {manual} of {mesh} are manual, as it is within shard_map")
+    if any(n in mesh.manual_axes for n in names):
+        raise NotImplementedError(
+            "Going from `Manual` AxisType to `Auto` or `Explicit` AxisType is not allowed: "
+            f"{caller} is within shard_map, and axes {names} of {mesh} aren't all free"
+        )
     return mesh.update_axis_types(dict.fromkeys(names, kind))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs, mesh_in_force
-from polyax.meshes.explicit import cuts_of, mesh_here, seen
+from polyax.meshes.explicit import cuts_of, seen
 from polyax.meshes.formats import Auto, Format, Layout
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import DuplicateSpecError, NamedSharding, Sharding, SingleDeviceSharding
@@ -128,9 +128,11 @@ def _on_mesh_of(x: Any, target: NamedSharding) -> NamedSharding:
 
 
 def _as_typed_here(mesh: Mesh) -> Mesh:
-    """The mesh, with axes of the types that they have where this is asked."""
-    here = mesh_here(mesh) if seen.any else mesh
-    return mesh if here is mesh else Mesh(mesh.devices, here.axis_names, here.axis_types)
+    """The mesh, with the axes that there are where this is asked, of the types that they have there."""
+    here = get_abstract_mesh()
+    if here.size != mesh.size or here == mesh.abstract_mesh or (here.axes == mesh.axes and not seen.any):
+        return mesh
+    return Mesh(mesh.devices.reshape(here.axis_sizes), here.axis_names, here.axis_types)
 
 
 def _dividing(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:

@@ -17,6 +17,7 @@ from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes import sums
 from polyax.meshes.ambiguity import REMEDY, check_clear, types
 from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
 from polyax.meshes.factors import Factors
 from polyax.meshes.spec import NO_AXES, PartitionSpec, Sums, summands
@@ -24,6 +25,7 @@ from polyax.meshes.spec import NO_AXES, PartitionSpec, Sums, summands
 
 class _Ambient(threading.local):
     lenient = False
+    anywhere = False
 
 
 _ambient = _Ambient()
@@ -40,6 +42,16 @@ def lenient() -> Generator[None]:
         _ambient.lenient = before
 
 
+@contextmanager
+def anywhere() -> Generator[None]:
+    """Operands may lie on a mesh whose axes are of other types than those in force."""
+    before, _ambient.anywhere = _ambient.anywhere, True
+    try:
+        yield
+    finally:
+        _ambient.anywhere = before
+
+
 def is_lenient() -> bool:
     return _ambient.lenient or ambient.recorded
 
@@ -51,6 +63,8 @@ def results(
 
     Raises:
       ShardingTypeError: operands are cut so that this isn't clear.
+      ValueError: operands lie on another mesh than that in force.
+      NotImplementedError: they are from around a ``shard_map``, cut along axes that are manual in it.
     """
     if primitive.explicit is not None:
         return primitive.explicit(ins, outs, **params)
@@ -70,12 +84,28 @@ def results(
 
 
 def _check_meshes(primitive: Primitive, ins: Sequence[ShapedArray]) -> None:
-    meshes = {a.sharding.mesh for a in ins if a.sharding is not None}
+    meshes = {a.sharding.mesh: a for a in ins if a.sharding is not None}
     if len(meshes) > 1:
         raise ShardingTypeError(
             f"{primitive}: operands {types(ins)} lie on different meshes: {', '.join(map(str, meshes))}. Put them on "
             "one with `polyax.device_put`."
         )
+    here = get_abstract_mesh()
+    for mesh, aval in () if here.empty or _ambient.anywhere or is_lenient() else meshes.items():
+        if here.axis_types != mesh.axis_types or here.axes != mesh.axes:
+            raise _on_other_mesh(primitive, here, mesh, aval)
+
+
+def _on_other_mesh(primitive: Primitive, here: AbstractMesh, mesh: AbstractMesh, aval: ShapedArray) -> Exception:
+    if here.axes == mesh.axes and set(here.manual_axes) & set(mesh.explicit_axes):
+        return NotImplementedError(
+            "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not implemented. As a "
+            f"workaround, please pass those inputs as an argument to shard_map. Got input with shape {types([aval])}"
+        )
+    return ValueError(
+        f"For primitive {primitive}, context mesh {here} should match the aval mesh {mesh} for shape {aval}. Bring it "
+        "there with `polyax.reshard`."
+    )
 
 
 KEEPING = frozenset(

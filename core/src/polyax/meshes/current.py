@@ -26,7 +26,7 @@ class set_mesh:
     Mesh('x': 1, axis_types=(Auto,))
 
     Raises:
-      ValueError: a function is being traced; meshes are chosen outside.
+      ValueError: a function is being traced; meshes are chosen outside. Or the mesh has manual axes.
     """
 
     def __init__(self, mesh: Any) -> None:
@@ -34,6 +34,11 @@ class set_mesh:
             raise ValueError(f"Expected mesh of type `polyax.sharding.Mesh`. Got {type(mesh)}")
         if ambient.trace is not None:
             raise ValueError("`set_mesh` can only be used outside of `polyax.jit`.")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(
+                f"mesh {mesh} contains manual axes which is not allowed when using `polyax.set_mesh`. Please use "
+                "`polyax.shard_map` to enter into `Manual` mode instead."
+            )
         self.mesh = mesh
         some = None if mesh is None or mesh.empty else mesh
         self._before = config.override_until_restored(mesh=some, abstract_mesh=some and some.abstract_mesh)
@@ -46,9 +51,19 @@ class set_mesh:
 
 
 class use_abstract_mesh:
-    """Makes ``mesh``, which has no devices, the one in force for what is traced in the block."""
+    """Makes ``mesh``, which has no devices, the one in force for what is traced in the block.
+
+    Raises:
+      ValueError: the mesh in force has another number of devices.
+    """
 
     def __init__(self, mesh: AbstractMesh) -> None:
+        around = get_abstract_mesh()
+        if not (mesh.empty or around.empty) and mesh.size != around.size:
+            raise ValueError(
+                f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {mesh} with size={mesh.size} and "
+                f"prev mesh: {around} with size={around.size}"
+            )
         self.mesh = mesh
         self._before: Any = None
 

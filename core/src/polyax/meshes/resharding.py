@@ -12,6 +12,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive, ambient, eval_trace
 from polyax.meshes.axes import AbstractMesh, AxisType
+from polyax.meshes.consensus import anywhere
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, seen, typed
 from polyax.meshes.mesh import Mesh
@@ -54,13 +55,25 @@ def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **
     inside = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
 
     def placed(*operands: Any) -> Any:
-        with use_abstract_mesh(inside):
+        with use_abstract_mesh(inside), anywhere():  # values that vmap maps still tell how it is cut
             result = compute(*map(_untold, operands), **params)
-        return resharded(result, sharding)
+        return resharded(result, _of_rank(sharding, aval_of(result).ndim))
 
     if sharding.spec.unreduced and ambient.trace is None:  # on its own, an operation would make the sum
         return eval_trace[0].as_one(placed, operands, (compute, sharding, *sorted(params.items())))
     return placed(*operands)
+
+
+def _of_rank(sharding: NamedSharding, ndim: int) -> NamedSharding:
+    """Without entries at the end that say nothing of dimensions that aren't there."""
+    entries = list(sharding.spec.partitions)
+    while len(entries) > ndim and entries[-1] is None:
+        entries.pop()
+    return (
+        sharding
+        if len(entries) == len(sharding.spec)
+        else sharding.update(spec=sharding.spec.update(partitions=tuple(entries)))
+    )
 
 
 def check_placed(sharding: NamedSharding, caller: str) -> None:

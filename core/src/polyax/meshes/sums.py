@@ -18,8 +18,8 @@ Both = tuple[Sums, Sums]
 PASSING = frozenset(
     (
         "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice", "dynamic_update_slice",
-        "expand_dims", "pad", "reduce_precision", "reduce_sum", "reshape", "select_n", "slice", "split", "squeeze",
-        "transpose",
+        "expand_dims", "pad", "psum_invariant", "pvary", "reduce_precision", "reduce_sum", "reshape", "select_n",
+        "slice", "split", "squeeze", "transpose",
     )
 )  # fmt: skip
 """Operations that leave sums what they are."""

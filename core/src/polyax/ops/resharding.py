@@ -37,4 +37,4 @@ def _batch(axis: Any, args: Any, dims: Any, *, sharding: NamedSharding | None) -
     (x,), (dim,) = args, dims
     if sharding is None:
         return [untyped(x)], [dim]
-    return [resharded(x, with_entry(sharding, dim, cuts_of(aval_of(x))[dim]))], [dim]
+    return [resharded(x, with_entry(sharding, dim, cuts_of(aval_of(x))[dim] or axis.cut))], [dim]

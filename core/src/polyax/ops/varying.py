@@ -57,7 +57,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if not isinstance(axis_name, (tuple, str)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     if not ambient.axis_env:
-        raise ValueError(f"pcast(..., {to=}) should be called under polyax.shard_map.")
+        name = "pvary" if to == "varying" else f"pcast(..., {to=})"
+        raise ValueError(f"{name} should be called under polyax.shard_map.")
     axis_size(axis_name)
     axes = tuple(a for a in names_of(axis_name) if a in ambient.varying)
     if not axes and to == "unreduced":

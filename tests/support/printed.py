@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 TIMES = re.compile(r"^compiled in .*\n|[\d.]+(?= ms|%)", re.MULTILINE)
-LINES = re.compile(r"(?:<string>|\w+\.py):\d+")
+LINES = re.compile(r"(?:<string>|\w+\.py):\d+(?::\d+)?")
 
 
 def words(text: str) -> list[str]:

@@ -29,7 +29,11 @@ import jax.experimental.shard_map, polyax.experimental.shard_map
 assert jax.experimental.shard_map is polyax.experimental.shard_map
 assert jax.__version__ == jax.version.__version__ == "0.10.2" and jax.__version_info__ == (0, 10, 2)
 
-from jax._src import core, traceback_util
+from jax._src import core, source_info_util, traceback_util
+(eqn,) = jax.make_jaxpr(lambda x: x + 1)(1.0).eqns
+file, function, line, column = source_info_util.user_frame(eqn.source_info.traceback)
+assert source_info_util.summarize(eqn.source_info) == f"<string>:{line}:34 (<lambda>)" and column == 34
+assert source_info_util.summarize(eqn.replace(source_info=None).source_info) == "unknown"
 import jax._src.random
 assert core.ShapedArray is polyax.core.ShapedArray and core.trace_state_clean() and jax._src.random is polyax.random
 assert not jax.jit(lambda x: x if core.trace_state_clean() else x + 1)(1) == 1

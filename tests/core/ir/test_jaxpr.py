@@ -204,8 +204,11 @@ def test_text_with_lines_and_without_types() -> None:
 
     program = polyax.make_jaxpr(f)(1.0)
     assert program.pretty_print() == str(program) == program.jaxpr.pretty_print(use_color=False)
+    name = r"\(test_text_with_lines_and_without_types.<locals>.f\)"
     text = program.pretty_print(source_info=True)
-    assert re.search(r"sin a # .*test_jaxpr\.py:\d+ \(f\) in inside\n", text) and "a:f32[]" in text
+    assert re.fullmatch(rf"{{.* }} # .*test_jaxpr\.py:\d+:19 {name}\n {{77}}# .*\.py:\d+:19 {name}", text)
+    line = "{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }"
+    assert program.pretty_print(name_stack=True) == f"{line} # [inside]\n{' ' * len(line)} # [inside]"
     assert "b = sin a" in program.pretty_print(print_shapes=False)
     assert [str(e) for e in program.eqns] == ["a:f32[] = sin b", "a:f32[] = mul b 2.0:f32[]"]
     with pytest.raises(ValueError, match="Unknown keyword arguments: {'foo': 1}"):

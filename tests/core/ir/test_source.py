@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -64,6 +65,22 @@ def test_lines_of_functions_of_the_user() -> None:
     (call,) = jax.make_jaxpr(lambda x: second(both, x))(1.0).eqns
     (sine,) = call.params["jaxpr"].eqns
     assert (call.source.code, sine.source.code) == (second.__code__, inner.__code__)
+
+
+def test_columns_of_lines_are_told_below_each_other() -> None:
+    def f(x: Any) -> Any:
+        y = jax.lax.cond(x > 0, jnp.sin, lambda x: x, x)
+        return (jnp.cos(x) +
+                jnp.tanh(y) * (y > 0)).sum()  # fmt: skip
+
+    program = jax.make_jaxpr(f)(1.0)
+    places = [(e.source.line - f.__code__.co_firstlineno, e.source.column) for e in program.eqns]
+    assert places == [(1, 25), (1, 12), (1, 12), (2, 16), (3, 16), (3, 31), (3, 16), (3, 16), (2, 16), (3, 39), (3, 39)]
+    lines = program.pretty_print(source_info=True).split("\n")
+    noted = [line for line in lines if "#" in line]
+    assert len({line.index("#") for line in noted}) == 1 and len(noted) == len(program.eqns) + 1
+    assert lines[3].strip().startswith("d:f32[] = cond[") and re.search(r":\d+:12 \(test_.*<locals>.f\)$", lines[3])
+    assert jax.make_jaxpr(lambda x: x)(1.0).pretty_print(source_info=True) == "{ lambda ; a:f32[]. let  in (a,) }"
 
 
 def test_names_of_no_line() -> None:

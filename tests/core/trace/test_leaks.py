@@ -41,7 +41,7 @@ def test_who_keeps_them_is_told() -> None:
     with polyax.checking_leaks(), pytest.raises(Exception, match="Leaked") as raised:
         polyax.vmap(f)(jnp.ones(2))
     assert re.search(
-        r"\nThis BatchTracer with object id \d+ was created on line:\n  .*test_leaks\.py:\d+ .*\n"
+        r"\nThis BatchTracer with object id \d+ was created on line:\n  .*test_leaks\.py:\d+:\d+ .*\n"
         r"<BatchTracer \d+> is referred to by <function \d+> \(inner\) closed-over variable x\n"
         r"<function \d+> is referred to by <list \d+>\[0\]\n<list \d+> is referred to by <list \d+>\[0\]\n",
         str(raised.value),
@@ -80,6 +80,6 @@ def test_what_escaped_tells_of_its_function_and_what_it_was_traced_for() -> None
     with pytest.raises(polyax.errors.UnexpectedTracerError, match=r"float32\[\] wrapped in a \w+Tracer to escape"):
         polyax.jit(lambda: kept[-1] * 2)()
     polyax.jit(lambda x: f(x + 1))(1.0)
-    told = r"transformed by JAX had a side effect, .*was created on line .*test_leaks\.py:\d+ .*\n.* in global state"
+    told = r"transformed by JAX had a side effect, .*was created on line .*_leaks\.py:\d+:\d+ .*\n.* in global state"
     with pytest.raises(polyax.errors.UnexpectedTracerError, match=told):
         kept[-1] * 2

@@ -130,7 +130,7 @@ _PRIVATE = {
     "scipy": ("polyax.scipy",),
     "sharding": ("polyax.sharding",),
     "sharding_impls": ("polyax.sharding", f"{_LEGACY}.interpreters.pxla"),
-    "source_info_util": ("polyax.extend.source_info_util",),
+    "source_info_util": (f"{_LEGACY}.source_info_util", "polyax.extend.source_info_util"),
     "stages": ("polyax.stages",),
     "state": ("polyax.ref",),
     "state.primitives": ("polyax.ref",),

@@ -14,6 +14,8 @@ from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 
 WIDTH = 80
 """What is wider is broken into lines, as in JAX."""
+_NOTE = re.compile("\0(.*?)\1")
+"""Part of a comment, where its equation is, while a text is made."""
 COLOURS = {
     "program": "font-weight:600",
     "types": "color:#8a8f98",
@@ -71,11 +73,14 @@ class _Namer:
     def typed(self, v: Var) -> str:
         return f"{self(v)}:{v.aval.str_short(True)}" if self._types else self(v)
 
-    def source(self, eqn: Eqn) -> str:
-        """A comment with the user's line, or with the scope, where that is asked for."""
-        if not eqn.source or not (self._sources or self._scopes):
-            return ""
-        return f" # {eqn.source}" if self._sources else f" # [{eqn.source.scope}]"
+    def annotated(self, text: str, eqn: Eqn) -> str:
+        """An equation's text, in whose first line comments tell the user's line and scope if these are asked for."""
+        if not eqn.outvars or not (self._sources or self._scopes):
+            return text
+        notes = [eqn.source.place if eqn.source else ""] * self._sources
+        notes += [f"[{eqn.source.scope if eqn.source else ''}]"] * self._scopes
+        first, *rest = text.split("\n")
+        return "\n".join([first + "".join(f"\0{note}\1" for note in notes), *rest])
 
     def typed_or_unused(self, v: Var) -> str:
         """``_`` for what nobody reads."""
@@ -111,9 +116,9 @@ def pretty_print(
     print_effects: bool = False,
     use_color: bool | None = None,
 ) -> str:
-    """The text of a program, in which ``source_info`` adds to each equation the user's line with its scope, and
-    ``name_stack`` the scope alone; ``print_shapes=False`` leaves out types. What else JAX can be asked for has no other
-    form here."""
+    """The text of a program, in which ``source_info`` adds to each equation the user's line, and ``name_stack`` the
+    names and transformations around it; ``print_shapes=False`` leaves out types. What else JAX can be asked for has no
+    other form here."""
     del custom_pp_eqn_rules, print_effects, use_color
     return _whole(self, _Namer(sources=source_info, types=print_shapes, scopes=name_stack))
 
@@ -142,7 +147,17 @@ def _whole(jaxpr: Jaxpr, name: _Namer) -> str:
     shared, names = _shared(jaxpr)
     name.shared = {id(inner): called for inner, called in zip(shared, names, strict=True)}
     lets = [f"let {called} = {_program(inner, name, 0, 7 + len(called))} in\n" for inner, called in zip(shared, names)]
-    return "".join(lets) + _program(jaxpr, name, 0)
+    return _with_comments("".join(lets) + _program(jaxpr, name, 0))
+
+
+def _with_comments(text: str) -> str:
+    """Comments below each other in a column of their own."""
+    if "\0" not in text:
+        return text
+    lines = [(_NOTE.sub("", line), _NOTE.findall(line)) for line in text.split("\n")]
+    width = max(len(line) for line, notes in lines if notes)
+    column = "\n" + " " * width
+    return "\n".join(line.ljust(width * bool(notes)) + column.join(f" # {n}" for n in notes) for line, notes in lines)
 
 
 def _shared(jaxpr: Jaxpr) -> tuple[list[Jaxpr], list[str]]:
@@ -189,17 +204,17 @@ def _program(jaxpr: Jaxpr, name: _Namer, indent: int, before: int = 0) -> str:
     consts = " ".join(map(name.typed, jaxpr.constvars))
     args = "".join(f" {name.typed(v)}" for v in jaxpr.invars)
     head = f"{{ lambda {consts};{args}{'. let' if args else ' . let'}"
-    eqns = [_eqn(e, name, indent + 4) + name.source(e) for e in jaxpr.eqns]
+    eqns = [name.annotated(_eqn(e, name, indent + 4), e) for e in jaxpr.eqns]
     outs = [name.atom(v) for v in jaxpr.outvars]
     tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
     one_line = f"{head} {'; '.join(eqns)} {tail}"
-    if _fits(one_line, indent + before) and "#" not in one_line:
+    if _fits(one_line, indent + before):
         return one_line
     return f"{head}\n" + "".join(f"{pad}    {e}\n" for e in eqns) + f"{pad}  {tail}"
 
 
 def _fits(text: str, indent: int) -> bool:
-    return "\n" not in text and indent + len(text) <= WIDTH
+    return "\n" not in text and indent + len(_NOTE.sub("", text)) <= WIDTH
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:

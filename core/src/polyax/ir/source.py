@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -164,6 +165,25 @@ class Source(NamedTuple):
         return other is not None and self.code is other.code and self.instruction == other.instruction
 
     @property
+    def column(self) -> int:
+        """Where in its line the call or the operator begins, from 0 on; 0 if Python was told not to keep that."""
+        positions = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
+        return next(positions, (None,) * 4)[2] or 0
+
+    @property
+    def place(self) -> str:
+        """File, line, column and function, as JAX writes them.
+
+        >>> Source(inside.__code__, 0).place.endswith(f"source.py:{Source(inside.__code__, 0).line} (inside)")
+        True
+        """
+        return f"{self._at()} ({self.code.co_qualname})"
+
+    def _at(self) -> str:
+        column = f":{self.column}" if self.column else ""
+        return f"{self.code.co_filename}:{self.line}{column}"
+
+    @property
     def line(self) -> int:
         for start, end, line in self.code.co_lines():
             if start <= self.instruction < end and line is not None:
@@ -172,7 +192,7 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         scope = f" in {self.scope}" if self.scope else ""
-        return f"{self.code.co_filename}:{self.line} ({self.code.co_name}){scope}"
+        return f"{self._at()} ({self.code.co_name}){scope}"
 
 
 class Nowhere(NamedTuple):

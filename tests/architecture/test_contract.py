@@ -87,6 +87,7 @@ def test_the_contract_says_what_it_holds(name: str) -> None:
 
 FACADE = sorted(name for name in PUBLIC if "api." in name or name == "polyax.backend")
 FOR_LIBRARIES = {
+    "ClosedJaxpr.map_jaxpr",
     "Backend.runtime_type", "Device.default_memory", "Device.host_id", "Primitive.call_primitive",
     "Primitive.get_bind_params", "Primitive.map_primitive", "ShapedArray.at_least_vspace",
     "ShapedArray.manual_axis_type", "ShapedArray.mat", "Source.name_stack",

@@ -12,7 +12,7 @@ import polyax.core
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.extend import core
-from polyax.interpreters import partial_eval
+from polyax.interpreters import ad, partial_eval
 
 
 def evaluate(jaxpr: core.Jaxpr, consts: Any, args: Any) -> list[Any]:
@@ -187,3 +187,60 @@ def test_evaluation_alone() -> None:
         return x * n
 
     assert polyax.jit(f)(3).item() == 12
+
+
+def test_programs_are_made_and_changed_as_in_jax() -> None:
+    closed = polyax.make_jaxpr(lambda x: jnp.sin(x) + 1)(1.0)
+    jaxpr, out = closed.jaxpr, core.Var(closed.out_avals[0])
+    negated = core.new_jaxpr_eqn(jaxpr.outvars, [out], lax.neg_p, {}, core.no_effects)
+    longer = core.Jaxpr([], jaxpr.invars, [out], [*jaxpr.eqns, negated], debug_info=jaxpr.debug_info)
+    assert longer.debug_info.func_name == jaxpr.debug_info.func_name == "<lambda>"
+    assert [e.primitive.name for e in longer.eqns] == ["sin", "add", "neg"] and str(negated) == "a:f32[] = neg b"
+    twice = closed.map_jaxpr(lambda _: longer)
+    assert twice.jaxpr is longer and twice.consts == closed.consts
+    np.testing.assert_allclose(core.jaxpr_as_fun(twice)(0.5)[0], -np.sin(0.5) - 1, rtol=1e-6)
+
+
+X = jnp.ones((2, 3))
+UNSET: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str]] = {
+    "an accuracy": (lax.sin_p, (X,), {}, "accuracy"),
+    "the dtype of a product": (lax.mul_p, (X, X), {}, "out_dtype"),
+    "the sharding of a broadcast": (
+        lax.broadcast_in_dim_p, (1.0,), {"shape": (2,), "broadcast_dimensions": ()}, "sharding",
+    ),
+    "the sharding of other dimensions": (lax.reshape_p, (X,), {"new_sizes": (6,), "dimensions": None}, "sharding"),
+    "the sharding of a type": (
+        lax.convert_element_type_p, (X,), {"new_dtype": np.dtype("int32"), "weak_type": False}, "sharding",
+    ),
+    "the sharding of positions": (
+        lax.iota_p, (), {"dtype": np.dtype("int32"), "shape": (3,), "dimension": 0}, "sharding",
+    ),
+    "the sharding of a sum": (lax.reduce_sum_p, (X,), {"axes": (0,)}, "out_sharding"),
+    "the sharding of products": (
+        lax.dot_general_p,
+        (X, X),
+        {"dimension_numbers": (((0, 1), (0, 1)), ((), ())), "precision": None, "preferred_element_type": None},
+        "out_sharding",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSET)
+def test_parameters_of_jax_that_say_nothing(name: str) -> None:
+    primitive, args, params, unset = UNSET[name]
+    plain = polyax.make_jaxpr(lambda *xs: primitive.bind(*xs, **params))(*args)
+    given = polyax.make_jaxpr(lambda *xs: primitive.bind(*xs, **params, **{unset: None}))(*args)
+    assert str(given) == str(plain)
+    np.testing.assert_array_equal(primitive.bind(*args, **params, **{unset: None}), primitive.bind(*args, **params))
+    (eqn,) = plain.eqns
+    assert eqn.replace(params=params | {unset: None}).params == eqn.params
+    assert core.new_jaxpr_eqn(eqn.invars, eqn.outvars, primitive, params | {unset: None}).params == eqn.params
+    assert (
+        primitive.bind(*args, **params).shape
+        == polyax.vmap(lambda _: primitive.bind(*args, **params, **{unset: None}))(jnp.ones(1)).shape[1:]
+    )
+
+
+def test_rules_of_primitives_take_what_says_nothing() -> None:
+    y, tangent = ad.primitive_jvps[lax.sin_p]((0.0,), (1.0,), accuracy=None)
+    assert (y, tangent) == (0.0, 1.0)

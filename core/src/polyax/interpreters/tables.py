@@ -36,7 +36,7 @@ class RuleTable(MutableMapping[Primitive, Rule]):
             return given
         if (own := getattr(primitive, self._slot, None)) is None:
             raise KeyError(primitive)
-        return self._shown(primitive, own)
+        return self._shown(primitive, lambda *args, **params: own(*args, **primitive.known_params(params)))
 
     def __delitem__(self, primitive: Primitive) -> None:
         self[primitive]

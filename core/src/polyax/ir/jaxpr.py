@@ -85,8 +85,8 @@ class Eqn:
         if "source_info" in changes:
             changes["source"] = (changes.pop("source_info") or NOWHERE).traceback
         changes.pop("ctx", None)
-        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return Eqn(**(fields | changes))
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__} | changes
+        return Eqn(**(fields | {"params": fields["primitive"].known_params(fields["params"])}))
 
     def apply(self, args: Sequence[Any]) -> list[Any]:
         """The results for these inputs, in the current trace."""
@@ -106,13 +106,15 @@ class Jaxpr:
         eqns: Sequence[Eqn],
         effects: Effects | None = None,
         debug_name: str | DebugInfo = "",
+        debug_info: DebugInfo | None = None,
     ) -> None:
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.eqns = list(eqns)
         self._effects = effects
-        self.debug_name = _name_of(debug_name) if isinstance(debug_name, DebugInfo) else debug_name
+        name = debug_name if debug_info is None else debug_info
+        self.debug_name = _name_of(name) if isinstance(name, DebugInfo) else name
 
     pretty_print: ClassVar[Callable[..., str]]
     _repr_html_: ClassVar[Callable[..., str]]
@@ -210,6 +212,10 @@ class ClosedJaxpr:
     def effects(self) -> Effects:
         return self.jaxpr.effects
 
+    def map_jaxpr(self, fun: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        """What ``fun`` makes of the program, with the same constants."""
+        return self.replace(jaxpr=fun(self.jaxpr))
+
     def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
@@ -226,7 +232,7 @@ def is_literal_value(x: Any) -> bool:
 
 
 def make_literal(x: Any, aval: ShapedArray | None = None) -> Literal:
-    aval = aval or aval_of(x)
+    aval = aval_of(x) if aval is None else aval
     return Literal(
         np.asarray(x).astype(aval.dtype)[()] if not hasattr(x, "dtype") or x.dtype != aval.dtype else x, aval
     )

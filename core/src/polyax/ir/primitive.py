@@ -102,6 +102,8 @@ class Primitive:
     """Whether ``bind`` gives a list. The slots of rules have lists as results in any case."""
     call_primitive = map_primitive = False
     """Programs written for JAX look for these; here ``sub_jaxprs`` tells of the programs inside."""
+    unset: frozenset[str]
+    """Parameters that JAX has and this doesn't: ``bind`` takes None for them, by which JAX's programs say nothing."""
     elementwise = False
     """Whether each element of the results depends on those at its place in the operands alone."""
     remedy = ""
@@ -115,8 +117,11 @@ class Primitive:
     writes_refs = False
     """Whether it changes what one holds."""
 
-    def __init__(self, name: str, *, higher_order: bool = False, multiple_results: bool = False) -> None:
+    def __init__(
+        self, name: str, *, higher_order: bool = False, multiple_results: bool = False, unset: Sequence[str] = ()
+    ) -> None:
         self.name = name
+        self.unset = frozenset(unset)
         self.higher_order = higher_order
         if multiple_results or higher_order:
             self.multiple_results = True
@@ -159,6 +164,7 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Applies the primitive in the current trace: its result, or their list if ``multiple_results`` is set."""
+        params = self.known_params(params)
         outs = (ambient.trace or eval_trace[0]).process(self, args, params)
         return outs if self.multiple_results else outs[0]
 
@@ -169,6 +175,12 @@ class Primitive:
     def bind1(self, *args: Any, **params: Any) -> Any:
         """``bind`` for primitives with one result."""
         return (ambient.trace or eval_trace[0]).process(self, args, params)[0]
+
+    def known_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Parameters as programs written for JAX give them, without those that say nothing."""
+        if self.unset.isdisjoint(params):
+            return params
+        return {name: x for name, x in params.items() if x is not None or name not in self.unset}
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """An equation's parameters as ``bind`` takes them, which is as they are."""

@@ -26,7 +26,7 @@ __all__ = ["DotDimensionNumbers", "batch_matmul", "dot", "dot_general", "dot_gen
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
-dot_general_p = Primitive("dot_general")
+dot_general_p = Primitive("dot_general", unset=["out_sharding"])
 dot_general_p.linear_in = (0, 1)
 
 

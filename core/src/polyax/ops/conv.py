@@ -29,7 +29,7 @@ from polyax.ops.shape import rev
 from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
-conv_general_dilated_p = Primitive("conv_general_dilated")
+conv_general_dilated_p = Primitive("conv_general_dilated", unset=["out_sharding"])
 conv_general_dilated_p.linear_in = (0, 1)
 
 

@@ -54,6 +54,7 @@ __all__ = [
 def accurate(primitive: Primitive, doc: str) -> Callable[..., Any]:
     """``unary`` for a function whose accuracy can be asked for: it is as exact as the most exact setting asks for, so
     that there is nothing to choose."""
+    primitive.unset |= {"accuracy"}
 
     def apply(x: Any, accuracy: Any = None) -> Any:
         if accuracy is not None and not getattr(accuracy, "is_accuracy", False):

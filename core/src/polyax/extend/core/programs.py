@@ -101,7 +101,7 @@ def new_jaxpr_eqn(
 ) -> JaxprEqn:
     """An equation."""
     line = (source_info or NOWHERE).traceback
-    return JaxprEqn(primitive, invars, outvars, params, frozenset(effects), line)
+    return JaxprEqn(primitive, invars, outvars, primitive.known_params(params), frozenset(effects), line)
 
 
 def gensym(suffix: str = "") -> Callable[[ShapedArray], Var]:

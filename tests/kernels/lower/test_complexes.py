@@ -223,3 +223,8 @@ def test_parts_are_stretched(shapes: tuple[tuple[int, ...], tuple[int, ...]]) ->
 def test_infinity_to_real_powers_is_real():
     x, y = np.full(3, np.inf + 0j), np.array([2, 0.5, -1]) + 0j
     assert on_kernels(elementwise.pow, [x, y])[0].tolist() == [np.inf + 0j, np.inf + 0j, 0]
+
+
+def test_complex_numbers_that_are_results_as_they_are_written() -> None:
+    assert polyax.jit(lambda x: (x, 2j))(1.0) == (1.0, 2j)
+    assert polyax.jit(lambda x: lax.cond(x > 0, lambda: 1j, lambda: 2j))(1.0) == 1j

@@ -23,6 +23,7 @@ from polyax.numpy.promotion import (
     check_arraylike,
     convert,
     exact,
+    from_data,
     is_arraylike,
     is_traced,
     result_dtype,
@@ -132,9 +133,9 @@ def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if dtypes.is_python_scalar(x):
-        return from_host(x if dtype is None else exact(x, dtype))
+        return from_data(x if dtype is None else exact(x, dtype))
     if is_arraylike(x):
-        return from_host(x if dtype is None else convert(_numeric(x), dtype))
+        return from_data(x if dtype is None else convert(_numeric(x), dtype))
     return from_host(_narrow(_numeric(np.asarray(x)), dtype))
 
 
@@ -221,8 +222,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     x, target = unwrap(x), canonical_dtype(dtype, np.float64)
     check_stays("astype", x, device)
     have = aval_of(x).dtype
-    if target == np.dtype(bool) and have != target:
-        return placed(convert(lax.ne(x, lax.full_like(x, 0)), target), device)
+    if dtypes.is_complex(have) and target in dtypes.BOOL:
+        return placed(lax.ne(x, 0), device)
     if dtypes.is_complex(have) and not dtypes.is_complex(target):
         warn_user(
             "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or jnp.imag "

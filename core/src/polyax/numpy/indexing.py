@@ -32,6 +32,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.numpy.shapes import along, ravel
+from polyax.trace.recording import recorder
 from polyax.trace.tracer import Tracer
 
 __all__ = ["take", "take_along_axis"]
@@ -52,7 +53,7 @@ def getitem(
     mode = lax.GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)  # what isn't has no derivative
     clamps = mode is not lax.GatherScatterMode.FILL_OR_DROP
     if clamps and wrap_negative_indices and not parsed.inserted:
-        if known(parsed, x.shape) and (isinstance(x, Tracer) or _is_one_program(parsed, x.shape)):
+        if known(parsed, x.shape) and (isinstance(x, Tracer) or recorder() or _is_one_program(parsed, x.shape)):
             return _static_slice(x, parsed.items)
         if _is_dynamic_slice(parsed):
             return _dynamic_slice(x, parsed.items)

@@ -16,11 +16,14 @@ from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
+from polyax.ir.jaxpr import is_literal_value
+from polyax.ir.primitive import ambient
 from polyax.ir.refs import is_ref, met
 from polyax.lax import lenient as lax
 from polyax.ops.basis import canonical_axis, shape_tuple
 from polyax.runtime.arrays.placing import from_host
 from polyax.runtime.contract.tracebacks import warn_user
+from polyax.trace.recording import recorder
 from polyax.trace.tracer import Tracer
 
 _SCALARS = (bool, int, float, complex)
@@ -56,7 +59,14 @@ def ensure_array(name: str, x: Any) -> Any:
 
 def as_array(x: Any) -> Any:
     """Host values on the default device; arrays and tracers as they are."""
-    return x if hasattr(x, "aval") else from_host(x)
+    return x if hasattr(x, "aval") else from_data(x)
+
+
+def from_data(x: Any) -> Any:
+    """Host values on the default device; scalars, in a program that is being recorded, are written there in place."""
+    if ambient.trace is not None and is_literal_value(x) and (trace := recorder()) is not None:
+        return trace.literal(x)
+    return from_host(x)
 
 
 def ensure_arrays(name: str, *args: Any) -> list[Any]:

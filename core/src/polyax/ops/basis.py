@@ -188,6 +188,11 @@ def convert_element_type(operand: Array, new_dtype: Any) -> Array:
     return convert(dtypes.wrapped(operand, dtype) if type(operand) in (int, complex) else operand, dtype)
 
 
+def as_is(x: Array) -> Array:
+    """``x`` as an array, of the type that it has: in programs a scalar needs no equation for that."""
+    return x if hasattr(x, "aval") else convert(x, aval_of(x).dtype, aval_of(x).weak_type)
+
+
 def convert(operand: Array, dtype: DType, weak_type: bool = False) -> Array:
     """``operand`` as ``dtype`` and ``weak_type``; itself if it is so already."""
     aval = aval_of(operand)
@@ -211,8 +216,8 @@ def broadcast_in_dim(
     shape, dims = shape_tuple(shape), tuple(map(index, broadcast_dimensions))
     if len({*dims}) == len(dims) == np.ndim(operand) and list(dims) != sorted(dims):
         operand, dims = transpose(operand, np.argsort(dims)), tuple(sorted(dims))
-    if dims == tuple(range(len(shape))) and np.shape(operand) == shape and hasattr(operand, "aval"):
-        return operand
+    if dims == tuple(range(len(shape))) and np.shape(operand) == shape:
+        return as_is(operand)
     return broadcast_in_dim_p.bind1(operand, shape=shape, broadcast_dimensions=dims)
 
 
@@ -300,7 +305,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
             words = full((*shape_tuple(shape), *dtype.element_shape), fill_value, dtype.physical)
             return random_wrap_p.bind1(words, impl=dtype.impl)
         fill_value = dtypes.wrapped(fill_value, dtype) if known else convert(fill_value, dtype)
-    return broadcast_in_dim_p.bind1(fill_value, shape=shape_tuple(shape), broadcast_dimensions=())
+    return broadcast_in_dim(fill_value, shape, ())
 
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:

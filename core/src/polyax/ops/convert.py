@@ -9,6 +9,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
+from polyax.ir.jaxpr import Literal
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes import factors
 from polyax.ops.basis import (
@@ -26,6 +27,7 @@ from polyax.ops.basis import (
 )
 from polyax.ops.compare import shift_left, shift_right_logical
 from polyax.ops.define import ANY, ANY_OR_KEY, COMPLEXES, FLOAT, Accepts, elementwise, elementwise_batch, flat_jvp
+from polyax.trace.recording import DynamicJaxprTrace
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
 
@@ -43,6 +45,26 @@ def _convert_abstract(x: ShapedArray, *, new_dtype: DType, weak_type: bool) -> l
         names = map(dtypes.full_name, (x.dtype, new_dtype))
         raise ValueError("Cannot convert_element_type from {} to {}".format(*names))
     return [ShapedArray(x.shape, new_dtype, weak_type)]
+
+
+@def_rule(convert_element_type_p, "record")
+def _convert_record(trace: DynamicJaxprTrace, args: Any, params: Any) -> list[Any]:
+    """A scalar that is written in place is written as what it becomes."""
+    dtype = params["new_dtype"]
+    literal = trace.atom(args[0])
+    if type(literal) is not Literal or not _is_exact(literal.val, dtype):
+        return trace.record(convert_element_type_p, args, params)
+    return [trace.literal(literal.val, ShapedArray((), dtype, params["weak_type"]))]
+
+
+def _is_exact(value: Any, dtype: DType) -> bool:
+    """Whether NumPy converts a scalar as devices do: they may differ where a type can't hold it."""
+    if not {dtype, np.asarray(value).dtype} <= dtypes.ALL or np.iscomplexobj(value) != dtypes.is_complex(dtype):
+        return False
+    if dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        return bool(info.min <= value <= info.max)
+    return not dtypes.is_float(dtype) or not np.isfinite(value) or bool(abs(value) <= dtypes.finfo(dtype).max)
 
 
 @def_rule(convert_element_type_p, "jvp")

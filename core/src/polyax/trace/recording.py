@@ -66,6 +66,8 @@ class DynamicJaxprTracer(Tracer):
         return ClosedJaxpr(jaxpr, list(trace.consts))
 
     def known(self) -> Any:
+        if type(self.atom) is Literal:
+            return self.atom.val
         onlooker = self._onlooker()
         return None if onlooker is None else onlooker.value(self)
 
@@ -144,6 +146,10 @@ class DynamicJaxprTrace(Trace):
         if is_literal_value(x):
             return make_literal(x)
         return self._constant(x)
+
+    def literal(self, x: Any, aval: ShapedArray | None = None) -> DynamicJaxprTracer:
+        """A scalar of the host as a value of this program, in which it is written where it is used."""
+        return DynamicJaxprTracer(self, make_literal(x, aval))
 
     def _constant(self, x: Any) -> Atom:
         if isinstance(x, SymbolicDim):
@@ -233,6 +239,14 @@ class DynamicJaxprTrace(Trace):
             if not behind.isdisjoint(eqn.outvars):
                 behind.update(v for v in eqn.invars if isinstance(v, Var))
         return behind
+
+
+def recorder() -> DynamicJaxprTrace | None:
+    """The innermost program that is being recorded here, also under ``jvp`` and ``vmap``; None if equations are run."""
+    trace = ambient.trace
+    while trace is not None and not isinstance(trace, DynamicJaxprTrace):
+        trace = getattr(trace, "parent", None) or getattr(trace, "known", None)
+    return trace
 
 
 def _listed(names: Sequence[str]) -> str:

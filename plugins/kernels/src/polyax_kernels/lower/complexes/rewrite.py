@@ -58,7 +58,8 @@ def _with_literals(program: ClosedJaxpr) -> ClosedJaxpr:
 def has_complex(program: ClosedJaxpr) -> bool:
     """Whether a value of the program, or of those within it, is complex."""
     jaxpr = program.jaxpr
-    return any(is_complex(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)) or any(map(_touches, jaxpr.eqns))
+    ends = *jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars  # results may be numbers that are written there
+    return any(is_complex(a.aval) for a in ends) or any(map(_touches, jaxpr.eqns))
 
 
 def _touches(eqn: Eqn) -> bool:

@@ -57,7 +57,7 @@ def _received(rows: Any, output: Any, starts: Any, sizes: Any, places: Any) -> A
     at = lax.broadcasted_iota(kind, (aval_of(starts).shape[0], size), 1)
     places, sizes, starts = (lax.broadcast_in_dim(x, at.shape, (0,)) for x in (places, sizes, starts))
     beyond = lax.sub(at, places)
-    sent = lax.bitwise_and(lax.ge(beyond, lax.full_like(beyond, 0)), lax.lt(beyond, sizes))
+    sent = lax.bitwise_and(lax.ge(beyond, 0), lax.lt(beyond, sizes))
     sender = lax.argmax(sent, 0, np.int32)
     own = lax.broadcasted_iota(np.int32, at.shape, 0)
     mine = lax.bitwise_and(sent, lax.eq(own, lax.broadcast_in_dim(sender, at.shape, (1,))))

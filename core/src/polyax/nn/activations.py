@@ -63,7 +63,7 @@ def relu(x: Any) -> Any:
     [0.0, 2.0]
     """
     x, _ = promote_args("relu", x, 0)
-    return _clipped(x, jnp.greater(x, 0), lambda x: lax.max(x, lax.full_like(x, 0)))
+    return _clipped(x, jnp.greater(x, 0), lambda x: lax.max(x, 0))
 
 
 @jit(inline=True)
@@ -71,7 +71,7 @@ def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at both ends."""
     x = _beside_float("relu6", x)
     inside = lax.bitwise_and(jnp.greater(x, 0), jnp.less(x, 6))
-    return _clipped(x, inside, lambda x: lax.min(lax.max(x, lax.full_like(x, 0)), lax.full_like(x, 6)))
+    return _clipped(x, inside, lambda x: lax.min(lax.max(x, 0), 6))
 
 
 def sigmoid(x: Any) -> Any:

@@ -46,7 +46,7 @@ def logsumexp(
         a = as_array(promote_args_inexact("logsumexp", a)[0])
     else:
         a, b = jnp.broadcast_arrays(*promote_args_inexact("logsumexp", a, b))
-        a = choose(lax.ne(b, lax.full_like(b, 0)), a, -np.inf)
+        a = choose(lax.ne(b, 0), a, -np.inf)
     axes = named_axes(axis, a.ndim, "logsumexp")
     mask = mask_of("logsumexp", where)
     a = a if mask is None else choose(mask, a, -np.inf)
@@ -59,7 +59,7 @@ def logsumexp(
     size = lax.abs(total) if signed else total
     result = lax.add(lax.log(size), convert(lax.squeeze(shift, axes.own), size.dtype))
     if b is not None and not return_sign and not of_complex:
-        result = choose(lax.lt(sign, lax.full_like(sign, 0)), np.nan, result)
+        result = choose(lax.lt(sign, 0), np.nan, result)
     result, sign = (x if x is None or not keepdims else lax.expand_dims(x, axes.own) for x in (result, sign))
     return (result, sign) if return_sign else result
 

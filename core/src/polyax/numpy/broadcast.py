@@ -71,7 +71,7 @@ def as_mask(condition: Any) -> Any:
     """Nonzero elements are true."""
     if aval_of(condition).dtype == np.dtype(bool):
         return condition
-    return lax.ne(condition, lax.full_like(condition, 0))
+    return lax.ne(condition, 0)
 
 
 def choose(condition: Any, x: Any, y: Any) -> Any:

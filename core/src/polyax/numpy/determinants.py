@@ -68,7 +68,7 @@ def _adjugate(factors: Any, pivots: Any, permutation: Any) -> Any:
     0, it is taken as 0.
     """
     diagonal = _diagonal(factors)
-    is_zero = lax.eq(diagonal, lax.full_like(diagonal, 0))
+    is_zero = lax.eq(diagonal, 0)
     regular = choose(_as_diagonal(is_zero), 1.0, factors)
     inverse, units = _inverse(regular, permutation), lax.expand_dims(convert(is_zero, factors.dtype), (is_zero.ndim,))
     column = _primitives.triangular_solve(regular, units, left_side=True)

@@ -238,7 +238,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     bits = lax.bitcast_convert_type(scaled, integer)
     mask = integer.type(2 ** (info.bits - info.nmant - 1) - 1)
     bias = mask >> 1
-    exponent = (lax.shift_right_logical(bits, lax.full_like(bits, info.nmant)) & mask) - bias + 1
+    exponent = (lax.shift_right_logical(bits, info.nmant) & mask) - bias + 1
     mantissa_bits = (bits & ~(mask << info.nmant)) | ((bias - 1) << info.nmant)
     mantissa = lax.bitcast_convert_type(mantissa_bits, dtype)
     special = (x == 0) | lax.bitwise_not(lax.is_finite(x))

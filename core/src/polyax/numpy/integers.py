@@ -82,7 +82,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         raise TypeError(f"packbits: Expected an input array of integer or boolean data type, got {x.aval}")
     weights = _weights(bitorder)
     x, axis = (ravel(x), 0) if axis is None else (x, canonicalize_axis(axis, x.ndim))
-    bits = moveaxis(convert(lax.ne(x, lax.full_like(x, 0)), _UINT8), axis, -1)
+    bits = moveaxis(convert(lax.ne(x, 0), _UINT8), axis, -1)
     *rest, size = bits.shape
     bits = lax.pad(bits, np.uint8(0), [(0, 0, 0)] * len(rest) + [(0, -size % 8, 0)])
     rows = lax.reshape(bits, (*rest, -(-size // 8), 8))

@@ -157,10 +157,10 @@ def signbit(x: Any, /) -> Any:
     dtype = aval_of(x).dtype
     x = convert(x, dtype)
     if dtypes.is_signed(dtype):
-        return lax.lt(x, lax.full_like(x, 0))
+        return lax.lt(x, 0)
     if dtypes.is_float(dtype):
         bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * dtype.itemsize}"))
-        return lax.lt(bits, lax.full_like(bits, 0))
+        return lax.lt(bits, 0)
     if dtype in dtypes.COMPLEX:
         raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
     return lax.full_like(x, False, dtype=np.bool_)

@@ -329,7 +329,7 @@ def _least_squares(a: Any, columns: Any, rcond: Any) -> tuple[Any, Any, Any]:
     u, s, vh = svd(a, full_matrices=False)
     limit = eps * max(a.shape) if rcond is None else choose(lax.lt(rcond, 0.0), eps, convert(rcond, s.dtype))
     largest = lax.mul(lax.index_in_dim(s, 0, 0), convert(limit, s.dtype))
-    large = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, lax.broadcast_in_dim(largest, s.shape, (0,))))
+    large = lax.bitwise_and(lax.gt(s, 0), lax.ge(s, lax.broadcast_in_dim(largest, s.shape, (0,))))
     scale = choose(large, lax.div(1.0, choose(large, s, 1.0)), 0.0)
     coefficients = lax.mul(products.matmul(_adjoint(u), columns), lax.expand_dims(convert(scale, a.dtype), (1,)))
     return products.matmul(_adjoint(vh), coefficients), reductions.sum(large), s

@@ -148,7 +148,7 @@ def _at_weights(lines: Any, weights: Any, q: Any, ignore_nan: bool) -> Any:
     axis = lines.ndim - 1
     ordered, weights = lax.sort((lines, weights), dimension=axis, num_keys=1)
     undefined = lax.ne(ordered, ordered)
-    bad = lax.bitwise_not(lax.ge(weights, lax.full_like(weights, 0)))
+    bad = lax.bitwise_not(lax.ge(weights, 0))
     sums = lax.cumsum(choose(lax.bitwise_or(bad, undefined), 0.0, weights), axis)
     total = lax.slice_in_dim(sums, sums.shape[axis] - 1, sums.shape[axis], axis=axis)
     wanted = lax.mul(*(broadcast_to(x, (*lines.shape[:-1], q.shape[0])) for x in (q, total)))

@@ -128,7 +128,7 @@ def nextafter(x: Any, y: Any, /) -> Any:
 def sinc(x: Any, /) -> Any:
     """``sin(pi x) / (pi x)``, and 1 at zero. Elementwise."""
     (x,) = promote_args_inexact("sinc", x)
-    at_zero = lax.eq(x, lax.full_like(x, 0))
+    at_zero = lax.eq(x, 0)
     angle = lax.mul(choose(at_zero, lax.full_like(x, 1), x), float(np.pi))
     return choose(at_zero, _sinc_at_zero(0, x), lax.div(lax.sin(angle), angle))
 
@@ -155,7 +155,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
         )
     x1, x2 = absolute(x1), absolute(x2)
     large, small = lax.max(x1, x2), lax.min(x1, x2)
-    is_zero = lax.eq(large, lax.full_like(large, 0))
+    is_zero = lax.eq(large, 0)
     ratio = lax.div(small, choose(is_zero, lax.full_like(large, 1), large))
     finite = lax.mul(large, lax.sqrt(lax.add(lax.integer_pow(ratio, 2), 1.0)))
     infinite = lax.bitwise_or(lax.eq(x1, np.inf), lax.eq(x2, np.inf))  # even beside NaN
@@ -279,8 +279,7 @@ def _floor_rest(x1: Any, x2: Any) -> Any:
 
 def _signs_differ(rest: Any, divisor: Any) -> Any:
     """Where truncated division must be corrected: a nonzero rest on the other side of zero than the divisor."""
-    zero = lax.full_like(rest, 0)
-    return lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(divisor, lax.full_like(divisor, 0))), lax.ne(rest, zero))
+    return lax.bitwise_and(lax.ne(lax.lt(rest, 0), lax.lt(divisor, 0)), lax.ne(rest, 0))
 
 
 @fused
@@ -293,22 +292,20 @@ def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
         return lax.div(x1, x2), rest
     wrong = _signs_differ(rest, x2)
     if dtypes.is_signed(dtype):
-        one, zero = lax.full_like(x1, 1), lax.full_like(x2, 0)
-        rounded = lax.bitwise_or(wrong, lax.bitwise_and(lax.eq(x2, zero), lax.ne(x1, zero)))  # as XLA has x / 0
+        rounded = lax.bitwise_or(wrong, lax.bitwise_and(lax.eq(x2, 0), lax.ne(x1, 0)))  # as XLA has x / 0
         quotient = lax.div(x1, x2)
-        quotient = choose(rounded, lax.sub(quotient, one), quotient)
+        quotient = choose(rounded, lax.sub(quotient, 1), quotient)
         return quotient, choose(wrong, lax.add(rest, x2), rest)
     else:
-        divisible = choose(lax.eq(x2, lax.full_like(x2, 0)), x1, lax.sub(x1, rest))
+        divisible = choose(lax.eq(x2, 0), x1, lax.sub(x1, rest))
         quotient = lax.round(lax.div(divisible, x2))
-    one = lax.full_like(quotient, 1)
-    return choose(wrong, lax.sub(quotient, one), quotient), choose(wrong, lax.add(rest, x2), rest)
+    return choose(wrong, lax.sub(quotient, 1), quotient), choose(wrong, lax.add(rest, x2), rest)
 
 
 def _rem(x1: Any, x2: Any) -> Any:
     """``lax.rem``, but 0 for integers over zero."""
     if dtypes.is_integer(aval_of(x1).dtype):
-        x2 = choose(lax.eq(x2, lax.full_like(x2, 0)), lax.full_like(x2, 1), x2)
+        x2 = choose(lax.eq(x2, 0), lax.full_like(x2, 1), x2)
     return lax.rem(x1, x2)
 
 
@@ -359,20 +356,18 @@ def _static_exponent(x: Any) -> int | None:
 def _integer_power(x: Any, n: Any) -> Any:
     """Binary exponentiation with six bits of exponent: larger ones overflow for every base beyond 1."""
     x, n = as_array(x), as_array(n)
-    zero, one = lax.full_like(n, 0), lax.full_like(n, 1)
-    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), lax.ne(n, zero))
+    vanishes = lax.bitwise_and(lax.eq(x, 0), lax.ne(n, 0))
     result = choose(vanishes, lax.full_like(x, 0), lax.full_like(x, 1))
     for _ in range(6):
-        result = choose(lax.ne(lax.bitwise_and(n, one), zero), lax.mul(result, x), result)
-        x, n = lax.mul(x, x), lax.shift_right_logical(n, one)
+        result = choose(lax.ne(lax.bitwise_and(n, 1), 0), lax.mul(result, x), result)
+        x, n = lax.mul(x, x), lax.shift_right_logical(n, 1)
     return strong(result)
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where ``x1 < 0``, 1 where ``x1 > 0``, ``x2`` at zero, NaN at NaN. Elementwise."""
     x1, x2 = promote_args_inexact("heaviside", x1, x2)
-    zero, one = (lax.full_like(x1, v) for v in (0, 1))
-    step = choose(lax.lt(x1, zero), zero, choose(lax.gt(x1, zero), one, x2))
+    step = choose(lax.lt(x1, 0), lax.full_like(x1, 0), choose(lax.gt(x1, 0), lax.full_like(x1, 1), x2))
     result = choose(lax.ne(x1, x1), x1, step)
     return strong(result) if np.shape(x1) else result
 
@@ -401,7 +396,7 @@ def _rounding(name: str, op: Callable[[Any], Any], doc: str) -> Callable[[Any], 
 
 
 def _truncate(x: Any) -> Any:
-    return choose(lax.lt(x, lax.full_like(x, 0)), lax.ceil(x), lax.floor(x))
+    return choose(lax.lt(x, 0), lax.ceil(x), lax.floor(x))
 
 
 floor = _rounding("floor", lax.floor, "The largest whole number that is not above ``x``.")
@@ -516,13 +511,13 @@ def angle(z: Any, deg: bool = False) -> Any:
 def iscomplex(x: Any) -> Any:
     """Where the imaginary part is not zero."""
     part = imag(x)
-    return lax.ne(part, lax.full_like(part, 0))
+    return lax.ne(part, 0)
 
 
 def isreal(x: Any) -> Any:
     """Where the imaginary part is zero."""
     part = imag(x)
-    return lax.eq(part, lax.full_like(part, 0))
+    return lax.eq(part, 0)
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:
@@ -543,5 +538,5 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     (x1, a) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(half, dtype)))
     (x1, b) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(rest, dtype)))
     scaled = lax.mul(lax.mul(x1, a), b)  # in two steps, since 2**x2 alone may overflow
-    unmoved = lax.bitwise_or(lax.eq(x1, lax.full_like(x1, 0)), lax.bitwise_not(lax.is_finite(x1)))
+    unmoved = lax.bitwise_or(lax.eq(x1, 0), lax.bitwise_not(lax.is_finite(x1)))
     return choose(unmoved, x1, scaled)

@@ -114,7 +114,7 @@ def reciprocal(x: Any) -> Any:
 def _abs_jvp(t: Any, z: Any, x: Any) -> Any:
     """d|x| = (Re x dRe x + Im x dIm x) / |x|, and 0 at 0; of real x it is that from above at 0."""
     if not dtypes.is_complex(aval_of(x).dtype):
-        return mul(t, select_n(ge(x, full_like(x, 0)), full_like(x, -1), full_like(x, 1)))
+        return mul(t, select_n(ge(x, 0), full_like(x, -1), full_like(x, 1)))
     inner = add(mul(real(x), real(t)), mul(imag(x), imag(t)))
     return div(inner, select_n(eq(z, 0), z, full_like(z, 1)))
 

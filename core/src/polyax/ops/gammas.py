@@ -33,12 +33,12 @@ FAR = 8
 
 def log_gamma(x: Any) -> Any:
     """Reflected below 1/2, a power series up to 5/2, Stirling's from there on."""
-    small = lt(x, full_like(x, 0.5))
+    small = lt(x, 0.5)
     y = select_n(small, x, sub(1.0, x))
-    value = select_n(lt(y, full_like(y, 2.5)), _stirling(y), _near(y))
+    value = select_n(lt(y, 2.5), _stirling(y), _near(y))
     reflected = sub(log(div(math.pi, absolute(sin(_turn(x))))), value)
     value = select_n(small, value, reflected)
-    return select_n(eq(absolute(x), full_like(x, math.inf)), value, full_like(x, math.inf))
+    return select_n(eq(absolute(x), math.inf), value, full_like(x, math.inf))
 
 
 def _turn(x: Any) -> Any:
@@ -48,7 +48,7 @@ def _turn(x: Any) -> Any:
 
 def _near(y: Any) -> Any:
     """By DLMF 5.7.3, whose terms vanish where the result does: at 1 and 2."""
-    below = lt(y, full_like(y, 1.5))
+    below = lt(y, 1.5)
     z = select_n(below, sub(y, 2.0), sub(y, 1.0))
     series = _polynomial(neg(z), [c / k for k, c in enumerate(ZETA, 2)])
     value = mul(z, add(1 - EULER, mul(z, series)))
@@ -69,7 +69,7 @@ def _stirling(y: Any) -> Any:
 
 def derivative_of_log_gamma(x: Any) -> Any:
     """DLMF 5.11.2 and 5.5.2; reflected below 1/2 (5.5.4)."""
-    small = lt(x, full_like(x, 0.5))
+    small = lt(x, 0.5)
     y = select_n(small, x, sub(1.0, x))
     w, near, first = _far(y)
     total = full_like(y, 0)
@@ -85,7 +85,7 @@ def derivative_of_log_gamma(x: Any) -> Any:
 
 def _far(y: Any) -> tuple[Any, Any, Any]:
     """``y`` where the series are good, whether it was moved there, and from where: 1, if it wasn't."""
-    near = lt(y, full_like(y, float(FAR)))
+    near = lt(y, float(FAR))
     return select_n(near, y, add(y, float(FAR))), near, select_n(near, full_like(y, 1), y)
 
 

@@ -92,21 +92,19 @@ def zeta_series(x: Any, q: Any) -> Any:
 
 def _where_defined(x: Any, q: Any, value: Any) -> Any:
     """Infinite at x = 1 and at integers q <= 0; NaN for smaller x, and for negative q where powers are complex."""
-    zero, one = full_like(x, 0), full_like(x, 1)
     whole = eq(q, floor(q))
-    broken = bitwise_and(bitwise_and(le(q, zero), bitwise_not(whole)), ne(x, floor(x)))
-    infinite = bitwise_or(eq(x, one), bitwise_and(le(q, zero), whole))
+    broken = bitwise_and(bitwise_and(le(q, 0), bitwise_not(whole)), ne(x, floor(x)))
+    infinite = bitwise_or(eq(x, 1), bitwise_and(le(q, 0), whole))
     value = select_n(infinite, value, full_like(value, math.inf))
-    return select_n(bitwise_or(lt(x, one), broken), value, full_like(value, math.nan))
+    return select_n(bitwise_or(lt(x, 1), broken), value, full_like(value, math.nan))
 
 
 def _polygamma(m: Any, x: Any) -> Any:
     """(-1)^(m+1) m! zeta(m + 1, x); digamma for m = 0."""
-    zero = full_like(m, 0)
     size = mul(exp(lgamma(add(m, 1.0))), zeta(add(m, 1.0), x))
-    value = select_n(eq(rem(m, full_like(m, 2)), zero), size, neg(size))
-    undefined = bitwise_or(lt(m, zero), ne(m, floor(m)))
-    return select_n(eq(m, zero), select_n(undefined, value, full_like(value, math.nan)), digamma(x))
+    value = select_n(eq(rem(m, 2), 0), size, neg(size))
+    undefined = bitwise_or(lt(m, 0), ne(m, floor(m)))
+    return select_n(eq(m, 0), select_n(undefined, value, full_like(value, math.nan)), digamma(x))
 
 
 def _in_floats(fun: Any) -> Any:

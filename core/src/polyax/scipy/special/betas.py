@@ -71,7 +71,7 @@ def _reflected(cancels: Any, small: Any, large: Any) -> tuple[Any, Any]:
 
 
 def _betaln(small: Any, large: Any) -> Any:
-    far = lax.bitwise_and(lax.ge(large, lax.full_like(large, 8)), lax.gt(small, lax.full_like(small, 0)))
+    far = lax.bitwise_and(lax.ge(large, 8), lax.gt(small, 0))
     near = lax.sub(lax.lgamma(large), lax.lgamma(lax.add(small, large)))
     safe_small, safe_large = choose(far, small, 1.0), choose(far, large, 8.0)
     return lax.add(lax.lgamma(small), lax.select_n(far, near, _lgamma_less(safe_small, safe_large)))

@@ -90,14 +90,14 @@ def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
 
 def _harmless(x: Any, y: Any, neutral: int) -> Any:
     """``y``, but ``neutral`` where ``x`` is zero: no logarithm matters there. NaN stays, as in SciPy."""
-    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), lax.eq(y, y))
+    vanishes = lax.bitwise_and(lax.eq(x, 0), lax.eq(y, y))
     return choose(vanishes, neutral, y)
 
 
 def entr(x: Any) -> Any:
     """-x log(x), 0 at 0, where it rises infinitely fast; -inf below."""
     x = as_array(real_arguments("entr", x)[0])
-    return choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, lax.neg(_xlogx(x)))
+    return choose(lax.lt(x, 0), -np.inf, lax.neg(_xlogx(x)))
 
 
 @custom_jvp
@@ -121,11 +121,10 @@ def _of_entropy(name: str, *args: Any) -> list[Any]:
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q); 0 where p is 0 and q is not negative, inf where it is not defined, NaN where either is NaN."""
     p, q = _of_entropy("rel_entr", p, q)
-    zero = lax.full_like(p, 0)
-    both = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, lax.full_like(q, 0)))
+    both = lax.bitwise_and(lax.gt(p, 0), lax.gt(q, 0))
     safe_p, safe_q = choose(both, p, 1.0), choose(both, q, 1.0)
     value = lax.mul(safe_p, lax.sub(lax.log(safe_p), lax.log(safe_q)))
-    vanishes = lax.bitwise_and(lax.eq(p, zero), lax.ge(q, lax.full_like(q, 0)))
+    vanishes = lax.bitwise_and(lax.eq(p, 0), lax.ge(q, 0))
     unknown = lax.bitwise_or(lax.ne(p, p), lax.ne(q, q))
     return choose(both, value, choose(vanishes, 0.0, choose(unknown, np.nan, lax.full_like(value, np.inf))))
 
@@ -140,11 +139,10 @@ def gammasgn(x: Any) -> Any:
     """The sign of the gamma function: that of a zero at zeros; NaN at negative integers."""
     x = as_array(real_arguments("gammasgn", x)[0])
     below = lax.floor(x)
-    zero = lax.full_like(x, 0)
-    odd = lax.ne(lax.rem(below, 2.0), zero)
+    odd = lax.ne(lax.rem(below, 2.0), 0)
     negative = choose(lax.eq(below, x), np.nan, choose(odd, -1.0, 1.0))
-    signs = choose(lax.lt(x, zero), negative, choose(lax.ne(x, x), np.nan, 1.0))
-    return choose(lax.eq(x, zero), lax.sign(lax.div(1.0, x)), lax.convert_element_type(signs, x.dtype))
+    signs = choose(lax.lt(x, 0), negative, choose(lax.ne(x, x), np.nan, 1.0))
+    return choose(lax.eq(x, 0), lax.sign(lax.div(1.0, x)), lax.convert_element_type(signs, x.dtype))
 
 
 def gamma(x: Any) -> Any:
@@ -164,7 +162,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if exact:
         raise NotImplementedError("factorial with exact=True")
     (n,) = promote_args_inexact("factorial", n)
-    return choose(lax.lt(n, lax.full_like(n, 0)), 0.0, lax.exp(lax.lgamma(lax.add(n, 1.0))))
+    return choose(lax.lt(n, 0), 0.0, lax.exp(lax.lgamma(lax.add(n, 1.0))))
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -244,7 +242,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 def _power_less_one(log: Any, lmbda: Any) -> Any:
     """(exp(lmbda * log) - 1) / lmbda, and its limit ``log``."""
-    zero = lax.eq(lmbda, lax.full_like(lmbda, 0))
+    zero = lax.eq(lmbda, 0)
     safe = choose(zero, 1.0, lmbda)
     return choose(zero, log, lax.div(lax.expm1(lax.mul(safe, log)), safe))
 

@@ -70,6 +70,8 @@ def test_under_transformations() -> None:
         (lambda: jnp.add(X, 1, out=X), NotImplementedError, "out argument of <jnp.ufunc 'add'>"),
         (lambda: jnp.add(X), TypeError, "takes 2 positional arguments but 1 were given"),
         (lambda: jnp.add.reduceat(X, np.array([0.5])), ValueError, "integer type"),
+        (lambda: jnp.add.reduceat(1.0, np.array([0])), ValueError, "a must have 1 or more dimension"),
+        (lambda: jnp.add.reduceat(X, np.array([[0]])), ValueError, "indices must be one-dimensional"),
         (lambda: OWN.accumulate(X, 2), ValueError, "axis 2 is out of bounds"),
         (lambda: OWN.accumulate(X, (0, 1)), ValueError, "does not allow multiple axes"),
         (lambda: jnp.add.reduceat(X, np.array([0]), None), ValueError, "requires a single integer axis"),
@@ -144,3 +146,34 @@ def test_integers_become_what_the_function_gives() -> None:
     assert jnp.logaddexp.at(i, np.array([0]), 1, inplace=False).dtype == np.float32
     assert jnp.logaddexp.accumulate(i[:0]).dtype == np.float32
     assert jnp.add.at(i, np.array([], int), 1, inplace=False).tolist() == [1, 2, 3]
+
+
+DIVIDE = jnp.frompyfunc(lambda a, b: a / b, 2, 1)
+
+
+def test_dtypes_are_those_of_the_function_or_as_asked() -> None:
+    """Recorded from JAX."""
+    i, places = jnp.array([1, 2, 3], jnp.int8), jnp.array([0, 0, 1])
+    assert jnp.add.reduce(i).dtype == np.int32 and jnp.add.reduce(i, dtype=np.int8).dtype == np.int8
+    assert jnp.add.accumulate(i, dtype=np.int8).dtype == np.int8
+    assert DIVIDE.reduce(i).dtype == DIVIDE.at(i, places, 2, inplace=False).dtype == np.float32
+    assert DIVIDE.at(i, places, 2, inplace=False).tolist() == [0.25, 1.0, 3.0]
+    assert jnp.add.at(i, places, 2, inplace=False).dtype == np.int8
+    assert jnp.maximum.at(i, places, 2, inplace=False).dtype == np.int8
+    assert jnp.logical_and.at(i, places, 0, inplace=False).dtype == bool
+    assert jnp.logical_and.reduceat(i, places).dtype == np.int8  # one element alone is as it was
+    assert jnp.add.at(i > 1, places, True, inplace=False).tolist() == [True, True, True]
+
+
+def test_numbers_stay_weak_where_elements_do() -> None:
+    weak = jnp.broadcast_to(jnp.asarray(2.0), (3,))
+    places = jnp.array([0, 1])
+    assert jnp.subtract.reduceat(weak, places).weak_type and jnp.add.at(weak, places, 1.0, inplace=False).weak_type
+    assert not jnp.maximum.at(weak, places, 1.0, inplace=False).weak_type
+    assert not DIVIDE.reduce(weak).weak_type
+
+
+def test_places_outside_of_the_array() -> None:
+    x = jnp.arange(3.0)
+    assert jnp.maximum.at(x, jnp.array([0, 9, -1]), 5.0, inplace=False).tolist() == [5, 1, 5]
+    np.testing.assert_array_equal(jnp.add.reduceat(x, jnp.array([0, 5, -1])), [3.0, np.nan, 5.0])

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
 from polyax.numpy import logic, reductions, ufuncs
-from polyax.numpy.at import as_values
 from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import as_mask, broadcast_to
 from polyax.numpy.extras import vectorize
+from polyax.numpy.indexing import take
 from polyax.numpy.promotion import as_array, convert, ensure_array, ensure_arrays, unwrap
 from polyax.numpy.selection import where as where_
 from polyax.numpy.shapes import along
@@ -41,8 +41,7 @@ class ufunc:
       func: a function of scalars.
       identity: what a reduction begins with; the first element, if it is None.
       call: the same as ``func``, on arrays of any shapes; ``func`` is vectorised, if it is None.
-      reduce: the reduction, where it can be had faster than by a loop; ``accumulate`` likewise.
-      logical: elements are true or false, whatever they are given as.
+      reduce: the reduction, where it can be had faster than by a loop; ``accumulate`` and ``at`` likewise.
 
     >>> import polyax.numpy as jnp
     >>> jnp.add.reduce(jnp.arange(5)).item(), jnp.multiply.outer(jnp.arange(2), jnp.arange(3)).tolist()
@@ -52,7 +51,7 @@ class ufunc:
     def __init__(
         self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
         identity: Any = None, call: Callable[..., Any] | None = None, reduce: Callable[..., Any] | None = None,
-        accumulate: Callable[..., Any] | None = None, logical: bool = False,
+        accumulate: Callable[..., Any] | None = None, at: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
         self.__name__ = self.__qualname__ = name or func.__name__
         self.__doc__ = func.__doc__
@@ -60,7 +59,7 @@ class ufunc:
         self.nin, self.nout, self.identity = operator.index(nin), operator.index(nout), identity
         self.nargs = nin if nargs is None else nargs
         self._call = repeating(call or vectorize(func))
-        self._reduce, self._accumulate, self._logical = reduce, accumulate, logical
+        self._reduce, self._accumulate, self._at = reduce, accumulate, at
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in vars(self):  # what it has been made with tells equal ones apart
@@ -112,35 +111,33 @@ class ufunc:
                 "specify 'initial'."
             )
         if self._reduce is not None:
-            return self._reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
+            return self._reduce(x, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         start = self.identity if initial is None else initial
         axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         axes = tuple(canonical_axis(k, x.ndim) for k in axes)
         mask = None if where is None else _rows(broadcast_to(where, x.shape), axes)
-        y = self._last(_rows(x, axes), start, mask)
+        y = self._last(_rows(x, axes), start, mask, self._made(x, x) if dtype is None else x.dtype)
         return lax.expand_dims(y, axes) if keepdims else y
 
-    def _last(self, rows: Any, start: Any, mask: Any) -> Any:
+    def _last(self, rows: Any, start: Any, mask: Any, dtype: Any) -> Any:
         if start is None:
             if not rows.shape[0]:
                 raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
             start, rows = rows[0], rows[1:]
-        rows = self._as_results(rows)
-        first = lax.broadcast_in_dim(convert(start, rows.dtype), rows.shape[1:], range(np.ndim(start)))
+        rows = convert(rows, dtype)
+        first = lax.broadcast_in_dim(convert(start, dtype), rows.shape[1:], range(np.ndim(start)))
 
         def step(y: Any, item: Any) -> Any:
-            new = convert(self._call(y, item[0]), y.dtype)
+            new = convert(self._call(y, item[0]), dtype)
             return (new if mask is None else where_(item[1], new, y)), None
 
         return lax.scan(step, first, (rows,) if mask is None else (rows, mask))[0]
 
-    def _as_results(self, rows: Any) -> Any:
-        """Integers as what the function makes of them, if these are numbers of another kind."""
-        one = ShapedArray((), rows.dtype)
-        (made,) = trace_to_jaxpr(lambda x, y: [as_array(self._call(x, y))], [one, one]).out_avals
-        return (
-            convert(rows, made.dtype) if dtypes.is_inexact(made.dtype) and not dtypes.is_inexact(rows.dtype) else rows
-        )
+    def _made(self, *xs: Any) -> Any:
+        """The dtype of what the function makes of scalars like ``xs``."""
+        scalars = [aval_of(x).update(shape=()) for x in xs]
+        (made,) = trace_to_jaxpr(lambda *ys: [as_array(self._call(*ys))], scalars).out_avals
+        return made.dtype
 
     @api_boundary
     def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
@@ -154,8 +151,8 @@ class ufunc:
             raise ValueError("accumulate does not allow multiple axes")
         x, axis = along(x, axis)
         if self._accumulate is not None:
-            return self._accumulate(x, axis=axis)
-        x = self._as_results(x)
+            return self._accumulate(x, axis=axis, dtype=dtype)
+        x = convert(x, self._made(x, x) if dtype is None else x.dtype)
         if not x.shape[axis]:
             return x
         rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
@@ -190,19 +187,21 @@ class ufunc:
             raise NotImplementedError(
                 f"{self.__name__}.at() can't change an array in place: pass inplace=False and take the result."
             )
-        x = self._truths(as_array(unwrap(a)))
-        x = self._as_results(x) if self.nin == 2 else x
-        places = lax.reshape(lax.iota(np.int32, x.size), x.shape)[indices]
-        others = [] if b is None else [lax.reshape(broadcast_to(as_values(b), places.shape), (places.size,))]
+        x = ensure_array(f"{self.__name__}.at", a)
+        if self._at is not None:
+            return self._at(x, indices, *([] if b is None else [b]))
+        others = [] if b is None else [ensure_array(f"{self.__name__}.at", b)]
+        dtype = self._made(x, *others)
+        flat = lax.reshape(convert(x, dtype), (x.size,))
+        places = lax.reshape(lax.iota(np.int32, x.size), x.shape).at[indices].get(mode="fill", fill_value=x.size)
+        others = [lax.reshape(broadcast_to(convert(y, dtype), places.shape), (places.size,)) for y in others]
 
         def step(flat: Any, item: Any) -> Any:
             place, *values = item
-            new = convert(self._call(flat[place], *values), x.dtype)
-            return flat.at[place].set(new), None
+            return flat.at[place].set(convert(self._call(flat[place], *values), dtype)), None
 
-        if not places.size:
-            return x
-        flat = lax.scan(step, lax.reshape(x, (x.size,)), (lax.reshape(places, (places.size,)), *others))[0]
+        if places.size:
+            flat = lax.scan(step, flat, (lax.reshape(places, (places.size,)), *others))[0]
         return lax.reshape(flat, x.shape)
 
     @api_boundary
@@ -213,28 +212,24 @@ class ufunc:
           ValueError: not a function of two arguments with one result, indices that aren't integers, or several axes.
           IndexError: there are indices, and the axis is empty.
         """
-        x = self._operand("reduceat", a, dtype, out)
-        starts = as_array(unwrap(indices))
-        if not dtypes.is_integer(starts.dtype) or starts.ndim != 1:
-            raise ValueError(f"reduceat indices must be a vector of an integer type, got {starts.aval}")
+        x = self._operand("reduceat", a, None, out)
+        starts = ensure_array(f"{self.__name__}.reduceat", indices)
+        if not x.ndim:
+            raise ValueError("reduceat: a must have 1 or more dimension, got a.shape=()")
+        if starts.ndim != 1:
+            raise ValueError(f"reduceat: indices must be one-dimensional, got indices.shape={starts.shape}")
         if not hasattr(axis, "__index__"):
             raise ValueError("reduceat requires a single integer axis.")
         axis = canonical_axis(axis, x.ndim)
-        if starts.size and not x.shape[axis]:
-            raise IndexError(f"{self.__name__}.reduceat can't begin at an index of an empty axis")
-        rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
-        ends = lax.concatenate([starts[1:], lax.full((1,), rows.shape[0], starts.dtype)], 0)
-        ends = ufuncs.maximum(ends, starts + 1)
-        wide = lambda mask: lax.expand_dims(mask, tuple(range(1, rows.ndim)))
+        first = take(x, starts, axis=axis)
+        ends = lax.concatenate([starts[1:], lax.full((1,), x.shape[axis], starts.dtype)], 0)
+        starts, ends = (lax.expand_dims(n, tuple(k for k in range(x.ndim) if k != axis)) for n in (starts, ends))
 
-        def step(y: Any, item: Any) -> Any:
-            n, row = item
-            inside = where_(wide((starts < n) & (n < ends)), convert(self._call(y, row), y.dtype), y)
-            return where_(wide(starts == n), row, inside), None
+        def step(n: Any, y: Any) -> Any:
+            row = lax.dynamic_slice_in_dim(x, n, 1, axis)
+            return where_((starts < n) & (n < ends), self._call(y, row), y)
 
-        first = lax.full((starts.shape[0], *rows.shape[1:]), 0, rows.dtype)
-        ys = lax.scan(step, first, (lax.iota(starts.dtype, rows.shape[0]), rows))[0]
-        return lax.transpose(ys, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+        return lax.fori_loop(0, x.shape[axis], step, first)
 
     def _operand(self, method: str, a: Any, dtype: Any, out: Any) -> Any:
         if self.nin != 2:
@@ -244,10 +239,7 @@ class ufunc:
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.{method}()")
         x = ensure_array(f"{self.__name__}.{method}", a)
-        return self._truths(x if dtype is None else x.astype(dtype))
-
-    def _truths(self, x: Any) -> Any:
-        return as_mask(x) if self._logical else x
+        return x if dtype is None else x.astype(dtype)
 
 
 def _mask(where: Any) -> Any:
@@ -279,11 +271,28 @@ def _known(fun: Callable[..., Any], identity: Any = None, nin: int = 2, **fast: 
     return ufunc(fun, nin, 1, name=fun.__name__, identity=identity, call=fun, **fast)
 
 
-add = _known(ufuncs.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum)
-multiply = _known(ufuncs.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod)
-maximum = _known(ufuncs.maximum, reduce=reductions.max)
-minimum = _known(ufuncs.minimum, reduce=reductions.min)
-subtract = _known(ufuncs.subtract)
+def _typed(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction that gives what it is given, for arrays that have their dtype already."""
+    return lambda x, dtype, **how: reduce(x, **how)
+
+
+def _scattered(method: str) -> Callable[..., Any]:
+    """``at`` by the method of ``x.at[indices]``, of which truth values know nothing."""
+
+    def at(x: Any, indices: Any, b: Any) -> Any:
+        if x.dtype != np.bool_:
+            return getattr(x.at[indices], method)(b)
+        x, b = (convert(as_mask(as_array(y)), np.dtype(np.int32)) for y in (x, b))
+        return getattr(x.at[indices], method)(b).astype(np.bool_)
+
+    return at
+
+
+add = _known(ufuncs.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum, at=_scattered("add"))
+multiply = _known(ufuncs.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod, at=_scattered("multiply"))
+maximum = _known(ufuncs.maximum, reduce=_typed(reductions.max))
+minimum = _known(ufuncs.minimum, reduce=_typed(reductions.min))
+subtract = _known(ufuncs.subtract, at=lambda x, indices, b: x.at[indices].subtract(b))
 negative = _known(ufuncs.negative, nin=1)
 logaddexp = _known(ufuncs.logaddexp, -np.inf)
 logaddexp2 = _known(ufuncs.logaddexp2, -np.inf)
@@ -300,11 +309,11 @@ def _of_bits(op: Callable[..., Any], combine: Callable[..., Any], identity: int)
             result = combine(convert(initial, x.dtype), result)
         return lax.expand_dims(result, axes) if keepdims else result
 
-    return _known(combine, identity, reduce=reduce)
+    return _known(combine, identity, reduce=_typed(reduce))
 
 
 bitwise_and = _of_bits(lax.reduce_and, logic.bitwise_and, -1)
 bitwise_or = _of_bits(lax.reduce_or, logic.bitwise_or, 0)
 bitwise_xor = _of_bits(lax.reduce_xor, logic.bitwise_xor, 0)
-logical_and, logical_or = _known(logic.logical_and, True, logical=True), _known(logic.logical_or, False, logical=True)
-logical_xor = _known(logic.logical_xor, False, logical=True)
+logical_and, logical_or = _known(logic.logical_and, True), _known(logic.logical_or, False)
+logical_xor = _known(logic.logical_xor, False)

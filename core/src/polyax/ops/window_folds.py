@@ -13,7 +13,7 @@ import numpy as np
 from polyax.ops.basis import broadcast_in_dim, full, select_n, squeeze
 from polyax.ops.compare import bitwise_and, bitwise_or
 from polyax.ops.conv_shapes import Pads, Sizes, dilated, output_sizes
-from polyax.ops.slicing import pad, slice_in_dim
+from polyax.ops.slicing import pad, slice, slice_in_dim
 
 Arrays = Sequence[Any]
 Combine = Callable[[Arrays, Arrays], Arrays]
@@ -75,6 +75,25 @@ def fold_windows(combine: Combine, xs: Arrays, windows: Windows) -> tuple[Arrays
     inside = full(np.shape(xs[0]), True)
     *outs, found = _fold_padded(_where_inside(combine), [_padded(x, windows) for x in (*xs, inside)], windows)
     return outs, found
+
+
+def windows_in_turn(combine: Combine, xs: Arrays, inits: Arrays, windows: Windows) -> Arrays:
+    """The elements of each window combined with scalar initial values, one after the other in row-major order."""
+    counts = windows.shape(np.shape(xs[0]))
+    values: Arrays = [broadcast_in_dim(i, counts, ()) for i in inits]
+    if 0 in counts:
+        return values
+    inside = _padded(full(np.shape(xs[0]), True), windows) if windows.reach_outside else None
+    xs = [_padded(x, windows) for x in xs]
+    for place in np.ndindex(*windows.window_dimensions):
+        first = [k * d for k, d in zip(place, windows.window_dilation, strict=True)]
+        last = [k + (n - 1) * s + 1 for k, n, s in zip(first, counts, windows.window_strides, strict=True)]
+        part = lambda x, first=first, last=last: slice(x, first, last, windows.window_strides)
+        found = combine(values, [part(x) for x in xs])
+        if inside is not None:
+            found = [select_n(part(inside), v, y) for v, y in zip(values, found, strict=True)]
+        values = found
+    return values
 
 
 def _padded(x: Any, windows: Windows) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -148,3 +149,42 @@ def test_computations_do_not_close_over_traced_values() -> None:
     x = operand(4)
     with pytest.raises(NotImplementedError, match="can't close over Tracers"):
         polyax.jit(lambda y: lax.reduce(x, 0.0, lambda a, b: a + b * y, (0,)))(2.0)
+
+
+def fading(a: Any, b: Any) -> Any:
+    return a * 0.5 + b
+
+
+def faded(x: np.ndarray, init: float) -> float:
+    return functools.reduce(fading, x.ravel().astype(np.float64), init)
+
+
+@pytest.mark.parametrize(("shape", "dims"), (((32,), (0,)), ((3, 4), (0, 1)), ((3, 4), (1, 0)), ((2, 31), (1,))))
+def test_functions_that_are_not_associative_go_from_the_initial_value_on(shape: Any, dims: Any) -> None:
+    x = operand(*shape)
+    rows = [x] if len(dims) == len(shape) else x
+    got = lax.reduce(x, 1.0, fading, dims)
+    np.testing.assert_allclose(np.ravel(got), [faded(row, 1.0) for row in rows], rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", (33, 64, 100, 1100))
+def test_many_elements_go_by_windows(n: int) -> None:
+    """XLA's order on CPUs: windows of 32, with as much room before the first as behind the last."""
+    x = values = operand(n)
+    while len(values) > 32:
+        before = -len(values) % 32 // 2
+        bounds = [0, *range(32 - before, len(values), 32), len(values)]
+        values = np.array([faded(values[a:b], 1.0) for a, b in itertools.pairwise(bounds)])
+    np.testing.assert_allclose(lax.reduce(x, 1.0, fading, (0,)), faded(values, 1.0), rtol=1e-5)
+    both = lax.reduce(np.stack([x, x], 1), 1.0, fading, (0,))
+    np.testing.assert_allclose(both, [faded(values, 1.0)] * 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("padding", ("VALID", "SAME"))
+def test_windows_go_from_the_initial_value_on(padding: str) -> None:
+    x = operand(5, 4)
+    got = lax.reduce_window(x, 1.0, fading, (3, 2), (2, 1), padding)
+    before = 1 if padding == "SAME" else 0
+    for i, j in np.ndindex(*got.shape):
+        at = max(2 * i - before, 0)
+        np.testing.assert_allclose(got[i, j], faded(x[at : 2 * i - before + 3, j : j + 2], 1.0), rtol=1e-5)

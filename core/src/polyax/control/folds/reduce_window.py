@@ -1,7 +1,8 @@
-"""``lax.reduce_window``: the elements of each window of an array combined by any associative computation."""
+"""``lax.reduce_window``: the elements of each window of an array combined by any computation."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
@@ -24,7 +25,7 @@ from polyax.meshes.factors import free_but
 from polyax.ops.basis import add_p, full_like, match_axis, select_n, shape_tuple
 from polyax.ops.conv_shapes import dilated, padtype_to_pads, repeated
 from polyax.ops.elementwise import max_p, min_p
-from polyax.ops.window_folds import Windows, fold_windows, starting_with
+from polyax.ops.window_folds import Windows, fold_windows, starting_with, windows_in_turn
 from polyax.ops.windows import check_windows, reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
 from polyax.trace.tree import tree_unflatten
 from polyax.transforms.jvp import jvp_flat
@@ -128,9 +129,16 @@ def folded(args: Sequence[Any], *, jaxpr: ClosedJaxpr, consts: Any = (), **param
     return starting_with(combine, inits, *fold_windows(combine, xs, Windows(**params)))
 
 
+LONGEST = 64
+"""How many elements of a window are combined one after the other, as XLA does on CPUs; more in a tree."""
+
+
 @def_rule(reduce_window_p, "decompose")
-def _decompose(*args: Any, **params: Any) -> Sequence[Any]:
-    return folded(args, **params)
+def _decompose(*args: Any, jaxpr: ClosedJaxpr, consts: Any = (), **params: Any) -> Sequence[Any]:
+    if monoid_of(jaxpr) in OVER_WINDOWS or math.prod(params["window_dimensions"]) > LONGEST:
+        return folded(args, jaxpr=jaxpr, **params)
+    xs, inits = cut(args, len(args) // 2)
+    return windows_in_turn(elementwise_on(jaxpr), xs, inits, Windows(**params))
 
 
 def _in_slices(combine: Primitive, monoid: str) -> Callable[..., list[Any]]:
@@ -162,7 +170,7 @@ reduce_window_p.never("transpose", "no computation is known to be linear; deriva
 def _batch(axis: Any, args: Any, dims: Any, *, jaxpr: ClosedJaxpr, consts: Any, **params: Any) -> Any:
     n = len(args) // 2
     if any(d is not None for d in dims[n:]):
-        return batch_flat(lambda *xs: folded(xs, jaxpr=jaxpr, **params), axis, args, dims)
+        return batch_flat(lambda *xs: _decompose(*xs, jaxpr=jaxpr, **params), axis, args, dims)
     xs = [match_axis(axis, d, 0, x) for x, d in zip(args[:n], dims[:n], strict=True)]
     moved = Windows(**params).with_batch(0)._asdict()
     return reduce_window_p.bind(*xs, *args[n:], jaxpr=jaxpr, consts=consts, **moved), [0] * n

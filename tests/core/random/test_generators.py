@@ -213,3 +213,12 @@ def test_mapped_gamma_numbers(impl):
         by_shape = polyax.vmap(lambda a: random.loggamma(keys[0], a, (2,)))(np.float32([1, 2]))
     np.testing.assert_allclose(by_key, GAMMAS[impl][0], rtol=1e-5)
     np.testing.assert_allclose(by_shape, GAMMAS[impl][1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("impl, tag", [("rbg", "rbg"), ("unsafe_rbg", "urbg"), ("philox4x32", "phx4")])
+def test_poisson_numbers_are_of_threefry_only(impl, tag):
+    refused = pytest.raises(NotImplementedError, match=f"only implemented for the threefry2x32 RNG, not {tag}")
+    with refused:
+        random.poisson(random.key(0, impl=impl), 3.0)
+    with refused, polyax.default_prng_impl(impl):
+        random.poisson(random.PRNGKey(0), 3.0)

@@ -290,7 +290,7 @@ def test_bad_input(name):
         call()
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "binom", "geom", "poisson"])
+@pytest.mark.parametrize("name", ["bernoulli", "binom", "geom"])
 def test_no_number_is_no_count(name):
     family = getattr(stats, name)
     shapes = (5, 0.3) if name == "binom" else (0.3,)
@@ -321,3 +321,23 @@ def test_binomial_counts_between_whole_numbers() -> None:
     """Up to one above the number of trials, as in JAX."""
     np.testing.assert_allclose(stats.binom.pmf(np.float32(5.5), 5, 0.4), 0.00196626, rtol=1e-4)
     assert stats.binom.pmf(6, 5, 0.4) == 0
+
+
+def test_poisson_counts_are_whole_before_they_are_shifted() -> None:
+    """As in JAX, for which also what is no number is just no count."""
+    k = np.float32([np.nan, 2.5, 2, 3])
+    np.testing.assert_allclose(stats.poisson.pmf(k, 2.0), [0, 0, 0.27067, 0.180447], rtol=1e-4)
+    np.testing.assert_allclose(stats.poisson.pmf(k, 2.0, 0.5), [0, 0, 0.2879518, 0.2303614], rtol=1e-4)
+    assert np.isfinite(polyax.grad(stats.poisson.logpmf, 1)(-1.0, 2.0))
+
+
+def test_beta_binomial_counts_by_jaxs_bounds() -> None:
+    """Recorded from JAX: a location that is no whole number moves what is below the count."""
+    k = np.float32([-1, 0, 1, 2, 5.5, np.nan])
+    np.testing.assert_allclose(
+        stats.betabinom.pmf(k, 5, 2.0, 3.0), [0, 1 / 6, 5 / 21, 5 / 21, 1 / 21, np.nan], rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        stats.betabinom.pmf(k, 5, 2.0, 3.0, 0.5), [0, 0.0967264, 0.2127974, 0.2455357, 0.0818452, np.nan], rtol=1e-4
+    )
+    assert np.isnan(stats.betabinom.pmf(1, 5, -1.0, 2.0)) and stats.betabinom.pmf(0, 0, 1.0, 1.0) == 1

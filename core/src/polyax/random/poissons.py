@@ -11,6 +11,7 @@ from polyax.api import jit
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import convert, unwrap
+from polyax.random.generators import THREEFRY, generator, is_typed
 from polyax.random.keys import again, check_key
 from polyax.random.rejections import until_accepted
 from polyax.random.samplers import int_dtype, refuse_complex, sample_shape, two_keys, uniform
@@ -27,15 +28,21 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     Raises:
       ValueError: the dtype is no integer type.
       TypeError: ``lam`` is complex.
+      NotImplementedError: the key isn't one of threefry.
 
     >>> from polyax import random
     >>> random.poisson(random.PRNGKey(0), 3.0, (2, 3)).shape
     (2, 3)
     """
-    kind, shape = int_dtype("poisson", dtype), sample_shape("poisson", shape, lam)
+    key = check_key("poisson", key)
+    kind = int_dtype("poisson", dtype)
+    own = key.dtype.impl if is_typed(key) else generator()
+    if own is not THREEFRY:  # as in JAX
+        raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {own}")
+    shape = sample_shape("poisson", shape, lam)
     refuse_complex("poisson", lam)
     rates = convert(jnp.broadcast_to(unwrap(lam), shape), np.dtype(np.float32))
-    return _poisson(check_key("poisson", key), rates, kind)
+    return _poisson(key, rates, kind)
 
 
 @jit(static_argnames=("dtype",), inline=True)

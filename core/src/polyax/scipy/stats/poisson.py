@@ -9,16 +9,21 @@ from polyax import numpy as jnp
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
 from polyax.scipy import special
-from polyax.scipy.stats.families import Counting
+from polyax.scipy.stats.families import Counting, made
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
-_of = Counting("poisson", ["mu"])
 
-logpmf = _of.logpmf(
-    lambda k, mu: (k >= 0) & (k == jnp.floor(k)), lambda k, mu: special.xlogy(k, mu) - special.gammaln(k + 1) - mu
-)
-pmf = _of.pmf(logpmf)
+def _log(k: Any, mu: Any, loc: Any) -> Any:
+    """Of a whole ``k``; all else is no count, NaN as well."""
+    x = k - loc
+    counts = ~(x < 0) & (jnp.round(k) == k)
+    x = jnp.where(counts, x, 0.0)
+    return jnp.where(counts, special.xlogy(x, mu) - special.gammaln(x + 1) - mu, -jnp.inf)
+
+
+logpmf = made("poisson", "logpmf", _log, ("k", "mu"), {"loc": 0})
+pmf = Counting("poisson", ["mu"]).pmf(logpmf)
 
 
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:

@@ -47,11 +47,11 @@ def _backward_pass(
     env, linear_eqns = _evaluate_nonlinear(jaxpr, consts, args)
     cotangents: dict[Var, Any] = {}
 
-    def accumulate(atom: Atom, ct: Any) -> None:
+    def accumulate(atom: Atom, ct: Any, typed: bool = True) -> None:
         if ct is None or type(ct) is Zero or isinstance(atom, Literal) or atom in env:
             return
         if config.checks:
-            _check_cotangent(atom, ct)
+            _check_cotangent(atom, ct, typed)
         if ambient.varying:
             ct = varying_as(ct, atom.aval.vma)
         ct = retyped(ct, cotangent_type(atom.aval))
@@ -59,7 +59,7 @@ def _backward_pass(
         cotangents[atom] = ct if before is None else add_tangents(before, ct)
 
     for atom, ct in zip(jaxpr.outvars, cts, strict=True):
-        accumulate(atom, ct)
+        accumulate(atom, ct, typed=False)
     for eqn in reversed(linear_eqns):
         given = [cotangents.pop(v, None) for v in eqn.outvars]
         if eqn.primitive.backward is not None and (eqn.primitive.takes_refs or not refs.keys().isdisjoint(eqn.invars)):
@@ -72,8 +72,9 @@ def _backward_pass(
         primals = [_primal(env, a) for a in eqn.invars]
         ambient.source = _backwards(eqn, caller)
         results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
+        typed = config.checks and not eqn.primitive.only_transposed and all(map(_has_dtype, eqn.outvars, given))
         for atom, ct in zip(eqn.invars, results, strict=True):
-            accumulate(atom, ct)
+            accumulate(atom, ct, typed)
     return [
         cotangents.get(v, Zero(cotangent_type(v.aval))) if type(a) is UndefPrimal else None
         for v, a in zip(jaxpr.invars, args, strict=True)
@@ -119,9 +120,14 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     return env, linear
 
 
-def _check_cotangent(var: Var, ct: Any) -> None:
+def _has_dtype(var: Var, ct: Any) -> bool:
+    return type(ct) is Zero or aval_of(ct).dtype == var.aval.dtype
+
+
+def _check_cotangent(var: Var, ct: Any, typed: bool) -> None:
+    """Users' rules give cotangents of any dtype, and what is made of these isn't ``typed``."""
     got = aval_of(ct)
-    if got.shape != var.aval.shape or got.dtype != var.aval.dtype:
+    if got.shape != var.aval.shape or (typed and got.dtype != var.aval.dtype):
         raise AssertionError(f"a transpose rule gave the cotangent {got} for a value of type {var.aval}")
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.control.inner.lists import Mask, as_arrays, either, kept, merged, nonzeros, partition, with_zeros
+from polyax.control.inner.lists import (
+    Mask,
+    as_arrays,
+    check_dtypes,
+    either,
+    kept,
+    merged,
+    nonzeros,
+    partition,
+    with_zeros,
+)
 from polyax.control.inner.programs import derived, forwarded, pruned, reordered, run, share_consts, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects, io_effect, join_effects, ordered_io_effect
@@ -151,6 +161,8 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     nonzero = nonzeros(cts)
     force = either(*(transpose_jaxpr(b, linear, nonzero)[1] for b in branches))
     backward = tuple(transpose_jaxpr(b, linear, nonzero, force)[0] for b in branches)
+    for program in backward[1:]:
+        check_dtypes("cond: the cotangents of branches", backward[0].out_avals, program.out_avals)
     unknowns, knowns = partition(linear, args)
     outs = bind_cond(backward, index, [*knowns, *kept(nonzero, cts)])
     results = with_zeros(force, outs, [x.aval for x in unknowns])

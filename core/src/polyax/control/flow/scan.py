@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyax.control.inner.lists import Mask, cut, fixpoint, kept, merged, nonzeros, opposite, partition, with_zeros
+from polyax.control.inner.lists import (
+    Mask,
+    check_dtypes,
+    cut,
+    fixpoint,
+    kept,
+    merged,
+    nonzeros,
+    opposite,
+    partition,
+    with_zeros,
+)
 from polyax.control.inner.programs import derived, hoisted, pruned, reordered, run, with_ends, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
@@ -301,7 +312,9 @@ def _transposed_body(body: ClosedJaxpr, fixed: Mask, num_carry: int, scanned: Ma
         const_cts, rest = cut(outs, len(sums))
         return [*map(add_tangents, sums, const_cts), *rest]
 
-    return derived(body, fun, [*residuals, *sum_avals, *carry_avals, *residual_xs, *kept(nonzero, y_avals)])
+    made = derived(body, fun, [*residuals, *sum_avals, *carry_avals, *residual_xs, *kept(nonzero, y_avals)])
+    check_dtypes("scan: the cotangents that a carry has", carry_avals, made.out_avals[len(sum_avals) :])
+    return made
 
 
 # --- batching, dead code ------------------------------------------------------------------------------------------

@@ -28,6 +28,13 @@ def kept(mask: Sequence[bool], xs: Sequence[T]) -> list[T]:
     return [x for m, x in zip(mask, xs, strict=True) if m]
 
 
+def check_dtypes(what: str, avals: Sequence[ShapedArray], others: Sequence[ShapedArray]) -> None:
+    """Raises TypeError unless both have the same dtypes: users' rules may give cotangents others than are expected."""
+    for a, b in zip(avals, others, strict=False):
+        if a.dtype != b.dtype:
+            raise TypeError(f"{what} must have equal types, but they differ: {a.str_short()} and {b.str_short()}")
+
+
 def merged(mask: Sequence[bool], yes: Iterable[Any], no: Iterable[Any]) -> list[Any]:
     """What ``partition`` took apart.
 

@@ -253,3 +253,77 @@ FUNCTIONS: dict[str, tuple[Any, list[str], list[Any]]] = {
     ),
 }
 """A function, symbolic shapes of its arguments, and arguments."""
+
+
+def _arrays_of(size: Any) -> Any:
+    """Functions of a size."""
+    return lambda x: size(x.shape[0])
+
+
+FUNCTIONS |= {
+    f"array {n}": (_arrays_of(size), ["b"], [floats(6)])
+    for n, size in enumerate(
+        [
+            lambda b: jnp.arange(b, 0, -1),
+            lambda b: jnp.arange(b, 1, -2),
+            lambda b: jnp.arange(5 * b + 2, 0, -2),
+            lambda b: jnp.arange(b - 3, 0, -2),
+            lambda b: jnp.arange(0, 1 - b, 2),
+            lambda b: jnp.arange(0, 10, b),
+            lambda b: jnp.arange(10, 0, -b),
+            lambda b: jnp.arange(b, 1, -b),
+            lambda b: jnp.fft.fftfreq(b),
+            lambda b: list(
+                map(jnp.asarray, (np.arange(3) + b, np.arange(3) * (2 * b), np.float32(2) + b, np.arange(2.0) / b))
+            ),
+            lambda b: (jnp.int32(b), jnp.float32(2 * b), lax.add(jnp.int32(b), jnp.int32(1))),
+        ]
+    )
+}
+STEPS = (None, 1, 2, -1, -2)
+_ENDS: list[Any] = [None, 0, 2, -2, lambda b: b, lambda b: 2 * b + 2, lambda b: -b, lambda b: -2 * b - 2]
+
+
+def _slices(begin: Any, end: Any) -> Any:
+    def cut(x: Any) -> list[Any]:
+        b = x.shape[1]
+        first, last = (e(b) if callable(e) else e for e in (begin, end))
+        return [x[first:last:step] for step in (*STEPS, b, -b)]
+
+    return cut
+
+
+FUNCTIONS |= {
+    f"slice {n}:{m}": (_slices(begin, end), ["c, b"], [floats(16, 8)])
+    for n, begin in enumerate(_ENDS)
+    for m, end in enumerate(_ENDS)
+    if n <= m
+}
+_KERNEL = floats(4, 2, 3)
+_LAYOUT = lax.ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (0, 2, 1))
+FUNCTIONS |= {
+    f"convolution {n}": (
+        lambda x, n=n: lax.conv_general_dilated(x, _KERNEL, (2,), n, dimension_numbers=_LAYOUT), ["1, b, 2"],
+        [floats(1, 13, 2)],
+    )
+    for n in ("SAME", "SAME_LOWER", "VALID")
+}  # fmt: skip
+FUNCTIONS |= {
+    f"edges {n}": (edges, ["b + 2, c"], [floats(5, 4)])
+    for n, edges in enumerate(
+        [
+            lambda x: lax.pad(x, np.float32(0), ((x.shape[0], 1, x.shape[1]), (0, 0, 0))),
+            lambda x: jnp.pad(x, [[x.shape[0], 0], [x.shape[1], 1]]),
+            lambda x: jnp.pad(x, x.shape[0]),
+            lambda x: jnp.pad(x, [[x.shape[0], 0], [x.shape[1], 1]], mode="edge"),
+            lambda x: jnp.pad(x, ((1, 2), (0, 0)), mode="reflect"),
+            lambda x: jnp.pad(x, ((2, 3), (0, 0)), mode="symmetric"),
+            lambda x: jnp.pad(x, ((1, 3), (0, 0)), mode="wrap"),
+            lambda x: lax.dynamic_slice(x, (-1, 1), (x.shape[0] - 1, 1)),
+            lambda x: (x.at[2].set(3.0), x.at[5].get(mode="clip"), x.at[1:].add(1.0), x.at[::-2].mul(2.0)),
+            lambda x: (jnp.fft.fftshift(x), jnp.roll(x, x.shape[0] // 2, 0)),
+            lambda x: lax.linalg.svd(x, compute_uv=False),
+            lambda x: jnp.linspace(0, 1, x.shape[0]),
+        ]
+    )
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from polyax.export.dims import DimExpr, Factor, Operation, Term, combined, expression, terms_of
+from polyax.export.dims import DimExpr, Factor, Operation, Term, combined, expression, inconclusive, terms_of
 
 Bounds = tuple[float, float]
 INF = math.inf
@@ -20,13 +20,17 @@ class KnownFacts:
 
     def __init__(self, scope: Any) -> None:
         self.scope = scope
-        self.facts: list[DimExpr] = []
+        self.facts: dict[Any, DimExpr] = {}
+        """By all but their constants: of two that differ in them, the sharper one."""
         self.seen: set[Term] = set()
         for constraint in scope.constraints:
             self.about(constraint.diff)
             self.hold(constraint.diff)
             if constraint.equal:
                 self.hold(-constraint.diff)
+        for e in scope.implied:
+            self.about(e)
+            self.hold(e)
 
     def bounds(self, e: Any) -> Bounds:
         if not isinstance(e, DimExpr):
@@ -35,26 +39,34 @@ class KnownFacts:
         return self._lower(e, ()), -self._lower(-e, ())
 
     def hold(self, e: Any) -> None:
-        """Adds ``e >= 0``."""
-        if isinstance(e, DimExpr) and e not in self.facts:
-            self.facts.append(e)
+        """Adds ``e >= 0``, as sharp as integers make it: ``2*a - 5 >= 0`` is ``a - 3 >= 0``."""
+        if not isinstance(e, DimExpr):
+            return
+        by = math.gcd(*(k for t, k in e.terms.items() if t))
+        if by > 1:
+            e = expression({t: k // by for t, k in e.terms.items()}, self.scope)
+        if not isinstance(e, DimExpr):
+            return
+        key = tuple([pair for pair in e.terms.items() if pair[0]])
+        if key not in self.facts or _constant(e) < _constant(self.facts[key]):
+            self.facts[key] = e
 
-    def _lower(self, e: Any, used: tuple[int, ...]) -> float:
+    def _lower(self, e: Any, used: tuple[Any, ...]) -> float:
         """The largest lower bound that is found; each fact is used once on the way."""
         if not isinstance(e, DimExpr):
             return e
         t, k = e.leading
         best = self._by_cases(e, t, k, used)
-        for n, fact in enumerate(self.facts):
+        for key, fact in [*self.facts.items()]:
             c = fact.terms.get(t, 0)
-            if c * k <= 0 or n in used:
+            if c * k <= 0 or key in used:
                 continue
             rest = combined(e, abs(c), fact, -abs(k), self.scope)
-            found = self._lower(rest, (*used, n))
+            found = self._lower(rest, (*used, key))
             best = max(best, math.ceil(found / abs(c)) if math.isfinite(found) else found)
         return best
 
-    def _by_cases(self, e: DimExpr, t: Term, k: int, used: tuple[int, ...]) -> float:
+    def _by_cases(self, e: DimExpr, t: Term, k: int, used: tuple[Any, ...]) -> float:
         factor = single(t)
         if not isinstance(factor, Operation) or factor.name not in ("max", "min"):
             return -INF
@@ -109,15 +121,15 @@ class KnownFacts:
             self.hold(whole - b - 1)
 
     def _about_floordiv(self, whole: Any, a: Any, b: Any) -> None:
-        lower, _ = self.bounds(b)
-        if lower <= 0:
-            return
-        self.hold(a - b * whole)
-        self.hold(b * whole + b - 1 - a)
+        ends = self.bounds(b)
+        if ends[0] <= 0 <= ends[1]:
+            raise inconclusive(f"Possible division by 0 in division by {b}")
+        sign = 1 if ends[0] > 0 else -1
+        self.hold((a - b * whole) * sign)
+        self.hold((b * whole + b - a) * sign - 1)
         self.about(b * whole)
-        least, most = self.bounds(a)
-        bottom = 0 if least >= 0 else least if least == -INF else least // lower
-        self._within(whole, bottom, max(most, 0))
+        corners = [_quotient(x, y) for x in self.bounds(a) for y in ends]
+        self._within(whole, min(corners), max(corners))
 
     def _about_max(self, whole: Any, a: Any, b: Any) -> None:
         self.hold(whole - a)
@@ -131,6 +143,17 @@ class KnownFacts:
 def single(t: Term) -> Factor | None:
     """The factor that a term consists of, if it is one."""
     return t[0][0] if len(t) == 1 and t[0][1] == 1 else None
+
+
+def _constant(e: DimExpr) -> int:
+    return e.terms.get((), 0)
+
+
+def _quotient(a: float, b: float) -> float:
+    """What ``a // b`` comes close to."""
+    if math.isfinite(a):
+        return a // b if math.isfinite(b) else -1 if a and (a > 0) != (b > 0) else 0
+    return INF if (a > 0) == (b > 0) else -INF
 
 
 def _times(a: float, b: float) -> float:

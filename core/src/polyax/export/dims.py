@@ -13,7 +13,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from polyax.export.sizes import dim_as_value
-from polyax.ir.dims import SymbolicDim
+from polyax.ir.dims import SymbolicDim, max_dim, min_dim
 from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.trace.tracer import Tracer
 
@@ -68,7 +68,7 @@ def term_key(t: Term) -> tuple[Any, ...]:
 
 
 def _key(e: Any) -> tuple[Any, ...]:
-    keys = [(term_key(t), k) for t, k in terms_of(e).items()]
+    keys = [(term_key(t), k) for t, k in (e.terms if isinstance(e, DimExpr) else {(): e}).items()]
     return sum(1 + abs(k) * key[0] for key, k in keys), tuple(keys)
 
 
@@ -178,6 +178,7 @@ class DimExpr(SymbolicDim):
     """An expression that is no constant; made by ``expression``."""
 
     __slots__ = ("_hash", "scope", "terms")
+    __array_priority__ = 1000  # NumPy's arrays leave arithmetic with it to it
 
     def __init__(self, terms: Coefficients, scope: Any) -> None:
         self.terms = terms
@@ -271,6 +272,8 @@ class DimExpr(SymbolicDim):
 
     @_arithmetic("__rdivmod__")
     def __rdivmod__(self, dividend: Any) -> tuple[Any, Any]:
+        if not dividend:
+            return 0, 0
         return operation("floordiv", dividend, self, self.scope), operation("mod", dividend, self, self.scope)
 
     @_arithmetic("__floordiv__")
@@ -279,7 +282,7 @@ class DimExpr(SymbolicDim):
 
     @_arithmetic("__rfloordiv__")
     def __rfloordiv__(self, dividend: Any) -> Any:
-        return divmod(dividend, self)[0] if dividend else 0
+        return divmod(dividend, self)[0]
 
     @_arithmetic("__mod__")
     def __mod__(self, divisor: Any) -> Any:
@@ -287,7 +290,7 @@ class DimExpr(SymbolicDim):
 
     @_arithmetic("__rmod__")
     def __rmod__(self, dividend: Any) -> Any:
-        return divmod(dividend, self)[1] if dividend else 0
+        return divmod(dividend, self)[1]
 
     def __truediv__(self, divisor: Any) -> Any:
         return self.__jax_array__() / divisor
@@ -295,17 +298,19 @@ class DimExpr(SymbolicDim):
     def __rtruediv__(self, dividend: Any) -> Any:
         return dividend / self.__jax_array__()
 
-    def max(self, other: Any) -> Any:
-        return self._extreme("max", other, self, other)
+    def max(self, other: Any, flipped: bool = False) -> Any:
+        return self._extreme("max", other, flipped)
 
-    def min(self, other: Any) -> Any:
-        return self._extreme("min", other, other, self)
+    def min(self, other: Any, flipped: bool = False) -> Any:
+        return self._extreme("min", other, flipped)
 
-    def _extreme(self, name: str, other: Any, if_larger: Any, if_smaller: Any) -> Any:
+    def _extreme(self, name: str, other: Any, flipped: bool) -> Any:
         lower, upper = self.scope.bounds(self - other)
         if lower >= 0:
-            return if_larger
-        return if_smaller if upper <= 0 else operation(name, self, other, self.scope)
+            return self if name == "max" else other
+        if upper <= 0:
+            return other if name == "max" else self
+        return operation(name, *((other, self) if flipped else (self, other)), self.scope)
 
     # --- comparisons
 
@@ -350,8 +355,6 @@ class DimExpr(SymbolicDim):
     def __int__(self) -> int:
         raise inconclusive(f"Symbolic dimension '{self}' used in a context that requires a constant")
 
-    __index__ = __int__
-
     def __jax_array__(self) -> Any:
         return dim_as_value(self)
 
@@ -393,19 +396,11 @@ def evaluated(d: Any, env: Mapping[str, Any]) -> Any:
     return d.evaluate(env) if isinstance(d, DimExpr) else d
 
 
-def _larger(a: Any, b: Any) -> Any:
-    return a.max(b) if isinstance(a, DimExpr) else b.max(a) if isinstance(b, DimExpr) else max(a, b)
-
-
-def _smaller(a: Any, b: Any) -> Any:
-    return a.min(b) if isinstance(a, DimExpr) else b.min(a) if isinstance(b, DimExpr) else min(a, b)
-
-
 _COMPUTED: dict[str, Callable[[Any, Any], Any]] = {
     "floordiv": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
-    "max": _larger,
-    "min": _smaller,
+    "max": max_dim,
+    "min": min_dim,
 }
 OPERATIONS = tuple(_COMPUTED)
 

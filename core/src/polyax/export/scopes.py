@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from polyax.export.bounds import Bounds, KnownFacts, single
-from polyax.export.dims import DimExpr, Operation, Term, terms_of
+from polyax.export.dims import DimExpr, Operation, Term, expression, operation, terms_of, variable
 from polyax.export.parsing import Parser
 from polyax.ir.source import user_source
 
@@ -45,10 +46,14 @@ class SymbolicScope:
         self.constraints: list[Constraint] = []
         self.rules: dict[Term, tuple[Any, int]] = {}
         """Terms that equalities replace: what ``k`` times the term is, and ``k``."""
+        self.implied: list[DimExpr] = []
+        """What is never negative because of the constraints: the bounds of their terms."""
         self._bounds: dict[DimExpr, Bounds] = {}
         self._source = user_source()
         for text in constraints_str:
             self._add(text)
+        for c in self.constraints[:-1]:  # of which the later ones say more
+            self._sharpen(c.diff)
 
     def _add(self, text: Any) -> None:
         if not isinstance(text, str):
@@ -70,14 +75,27 @@ class SymbolicScope:
             return
         lower, upper = self.bounds(diff)
         if upper < 0 or (equal and lower > 0):
-            raise ValueError(f"Unsatisfiable explicit constraint: {text}")
+            raise ValueError(f"Unsatisfiable constraint: {text}")
         if equal:
             self._replace(text, a, b)
-        self._bounds.clear()
         self.constraints.append(Constraint(text, diff, equal))
+        self._sharpen(diff)
+
+    def _sharpen(self, diff: DimExpr) -> None:
+        """Keeps the bounds of the terms of a constraint, which are integers."""
+        for t in diff.terms:
+            if t:
+                e = expression({t: 1}, self)
+                self._within(e, KnownFacts(self).bounds(e))
+        self._bounds.clear()
+
+    def _within(self, e: Any, bounds: Bounds) -> None:
+        for end, sign in zip(bounds, (1, -1), strict=True):
+            if isinstance(e, DimExpr) and math.isfinite(end):
+                self.implied.append((e - int(end)) * sign)
 
     def _replace(self, text: str, a: Any, b: Any) -> None:
-        """From now on, the term on the left is what is on the right."""
+        """From now on, the term on the left is what is on the right, and that has its bounds."""
         if len(terms_of(a)) != 1 or not isinstance(a, DimExpr):
             raise ValueError(
                 f"Invalid equality constraint: {text}. The left-hand-side must be of the form `term * coefficient`."
@@ -85,13 +103,17 @@ class SymbolicScope:
         ((t, k),) = a.terms.items()
         if t in self.rules:
             raise NotImplementedError(f"Found multiple equality constraints with the same left-hand-side: {a}")
+        self._within(b, self.bounds(a))
+        self._bounds.clear()
+        if isinstance(b, DimExpr):  # which may be simpler for it
+            b = b.evaluate({name: variable(name, self) for name in b.variables()})
         self.rules[t] = b, k
+        self._bounds.clear()
         factor = single(t)
-        if k != 1 or b != 0 or not isinstance(factor, Operation) or factor.name != "mod":
-            return
-        if isinstance(factor.right, int):  # then it is its quotient times the divisor
-            whole = DimExpr({((Operation("floordiv", factor.left, factor.right), 1),): factor.right}, self)
-            self._hold(f"{whole} == {factor.left}", whole, factor.left, True)
+        if k == 1 and b == 0 and isinstance(factor, Operation) and factor.name == "mod":  # it is quotient * divisor
+            whole = operation("floordiv", factor.left, factor.right, self) * factor.right
+            if len(terms_of(whole)) == 1:
+                self._hold(f"{whole} == {factor.left}", whole, factor.left, True)
 
     def bounds(self, e: Any) -> Bounds:
         """What ``e`` is at least and at most, as far as that is found."""

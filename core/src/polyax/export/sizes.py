@@ -7,7 +7,6 @@ from typing import Any
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dims import SymbolicDim
-from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.ir.primitive import Primitive
 from polyax.lax.filling import full
 
@@ -26,9 +25,9 @@ def _typed(*, dim: Any) -> list[ShapedArray]:
 
 def _constant(*, dim: Any) -> list[Any]:
     if isinstance(dim, SymbolicDim):
-        raise InconclusiveDimensionOperation(
-            f"The size of the dimension {dim} isn't known here. Programs with symbolic dimensions are exported, and "
-            "run when they are called with arrays: see polyax.export."
+        raise NotImplementedError(
+            "Evaluation rule for 'dim_as_value' is not implemented. It seems that you are using shape polymorphism "
+            f"outside polyax.export: the size of the dimension {dim} isn't known here."
         )
     return [full((), dim, dtypes.default_int())]
 

@@ -94,11 +94,11 @@ class Solution:
 
     def _assign(self, name: str, k: int, total: Any, given: Given) -> None:
         value, remainder = divmod(total, k) if k != 1 else (total, 0)
+        if not self._surely(lambda: remainder == 0):
+            raise self._mismatch(f"Division had remainder {remainder} when computing the value of '{name}'.")
         self.how.append(
             f"'{name}' = {value} from specification '{given.expr}' for dimension {given.where} (= {given.size}), "
         )
-        if not self._surely(lambda: remainder == 0):
-            raise self._mismatch(f"Division had remainder {remainder} when computing the value of '{name}'.")
         if not self._surely(lambda: value >= 1):
             raise self._mismatch(f"Expected value >= 1 for dimension variable '{name}'.")
         self.env[name] = value
@@ -129,7 +129,7 @@ class Solution:
 
     def _told(self) -> str:
         specs = f" Using the following polymorphic shapes specifications: {','.join(self.specs)}."
-        return f"{specs} Obtained dimension variables: {''.join(self.how)}.{SEE}".replace(", .", ".")
+        return f"{specs} Obtained dimension variables: {''.join(self.how)}.{SEE}"
 
     def _mismatch(self, detail: str) -> ValueError:
         return ValueError(f"Input shapes do not match the polymorphic shapes specification. {detail}{self._told()}")

@@ -5,9 +5,11 @@ They add, multiply and compare as integers do, as far as that has an answer. Wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
+
+from polyax.ir.errors import InconclusiveDimensionOperation
 
 
 class SymbolicDim:
@@ -18,10 +20,10 @@ class SymbolicDim:
     def __jax_array__(self) -> Any:
         raise NotImplementedError
 
-    def max(self, other: Any) -> Any:
+    def max(self, other: Any, flipped: bool = False) -> Any:
         raise NotImplementedError
 
-    def min(self, other: Any) -> Any:
+    def min(self, other: Any, flipped: bool = False) -> Any:
         raise NotImplementedError
 
 
@@ -55,22 +57,48 @@ def symbolic_broadcast(shapes: Sequence[Sequence[Any]]) -> tuple[Any, ...] | Non
 
 def slice_indices(s: slice, size: Any) -> tuple[Any, Any, Any]:
     """``s.indices(size)`` and the number of elements between, for a size or ends that may be symbolic: start, step,
-    count."""
-    step = 1 if s.step is None else index(s.step)
+    count.
+
+    Raises:
+      InconclusiveDimensionOperation: the signs of the step or of an end depend on the variables.
+    """
+    step = 1 if s.step is None else dim_index(s.step)
+    up = is_upwards(step, "slice with non-constant elements", "slice step cannot be zero")
+    lowest, highest = (0, size) if up else (-1, size - 1)
+
+    def clamped(end: Any, name: str) -> Any:
+        from_start = _resolved(lambda: end >= 0, f"In slice with non-constant elements the {name} ({end})", ">= 0")
+        return min_dim(highest, end) if from_start else max_dim(lowest, size + end)
+
+    start = (lowest if up else highest) if s.start is None else clamped(s.start, "start")
+    stop = (highest if up else lowest) if s.stop is None else clamped(s.stop, "stop")
+    return start, step, steps_between(stop - start, step)
+
+
+def is_upwards(step: Any, where: str, zero: str) -> bool:
+    """Whether a step is positive.
+
+    Raises:
+      ValueError: it is zero; the text is ``zero``.
+      InconclusiveDimensionOperation: that depends on the variables.
+    """
     if step == 0:
-        raise ValueError("slice step cannot be zero")
-    lowest, highest = (0, size) if step > 0 else (-1, size - 1)
-    start, stop = (_clamped(end, size, lowest, highest) for end in (s.start, s.stop))
-    start = (lowest if step > 0 else highest) if start is None else start
-    stop = (highest if step > 0 else lowest) if stop is None else stop
-    count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
-    return start, step, max_dim(count, 0)
+        raise ValueError(zero)
+    return _resolved(lambda: step > 0, f"In {where} the step ({step})", "> 0 or < 0")
 
 
-def _clamped(end: Any, size: Any, lowest: Any, highest: Any) -> Any:
-    if end is None:
-        return None
-    return min_dim(max_dim(end + size if end < 0 else end, lowest), highest)
+def _resolved(question: Callable[[], bool], what: str, choice: str) -> bool:
+    try:
+        return question()
+    except InconclusiveDimensionOperation as e:
+        told = f"{what} must be resolved statically if it is {choice}.\nDetails: {e}"
+        raise InconclusiveDimensionOperation(told) from None
+
+
+def steps_between(distance: Any, step: Any) -> Any:
+    """How many positions 0, ``step``, ``2 * step``, ... come before ``distance``, for a step whose sign is known."""
+    distance, gap = (distance, step) if step > 0 else (-distance, -step)
+    return max_dim(0, distance + gap - 1) // gap
 
 
 def surely_differ(a: Any, b: Any) -> bool:
@@ -81,9 +109,13 @@ def surely_differ(a: Any, b: Any) -> bool:
 
 def max_dim(d1: Any, d2: Any) -> Any:
     """The larger of two dimensions."""
-    return d1.max(d2) if isinstance(d1, SymbolicDim) else d2.max(d1) if isinstance(d2, SymbolicDim) else max(d1, d2)
+    if isinstance(d1, SymbolicDim):
+        return d1.max(d2)
+    return d2.max(d1, flipped=True) if isinstance(d2, SymbolicDim) else max(d1, d2)
 
 
 def min_dim(d1: Any, d2: Any) -> Any:
     """The smaller of two dimensions."""
-    return d1.min(d2) if isinstance(d1, SymbolicDim) else d2.min(d1) if isinstance(d2, SymbolicDim) else min(d1, d2)
+    if isinstance(d1, SymbolicDim):
+        return d1.min(d2)
+    return d2.min(d1, flipped=True) if isinstance(d2, SymbolicDim) else min(d1, d2)

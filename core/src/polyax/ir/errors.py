@@ -39,7 +39,7 @@ class KeyReuseError(PolyaxTypeError):
     """A random key was used twice."""
 
 
-class InconclusiveDimensionOperation(ValueError):
+class InconclusiveDimensionOperation(Exception):
     """A comparison of symbolic dimensions has no definite answer."""
 
 

@@ -20,7 +20,7 @@ from polyax.numpy import slices
 from polyax.numpy.arrays import asarray
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.index_parse import NewAxis, Point, Span, parse_index
-from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
+from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_outside, is_static, plan_gather
 from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap
 from polyax.numpy.types import ComplexWarning
 from polyax.numpy.ufuncs import maximum, minimum, power, true_divide
@@ -179,9 +179,7 @@ def _common(x: Any, values: Any) -> tuple[Any, Any]:
 def _is_region(items: Any, shape: tuple[int, ...]) -> bool:
     """Unit steps and points in bounds: the elements are one block of the array."""
     return all(
-        -shape[i.axis] <= i.index < shape[i.axis]
-        if isinstance(i, Point)
-        else not isinstance(i, Span) or abs(i.step) == 1
+        not is_outside(i, shape) if isinstance(i, Point) else not isinstance(i, Span) or i.step in (1, -1)
         for i in items
     )
 

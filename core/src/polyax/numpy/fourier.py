@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
+from polyax.ir.dims import dim_index, is_symbolic_dim
 from polyax.lax import lenient as lax
 from polyax.numpy.promotion import (
     as_array,
@@ -21,6 +22,7 @@ from polyax.numpy.promotion import (
     ensure_array,
     inexact,
     to_complex,
+    unwrap,
 )
 from polyax.numpy.shapes import moveaxis, roll
 from polyax.numpy.ufuncs import conj
@@ -207,6 +209,11 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     [0.0, 0.25, -0.5, -0.25]
     """
     kind, n = canonical_dtype(dtype, np.float64), _samples("fftfreq", n, d)
+    if is_symbolic_dim(n):
+        counts = lax.iota(kind, n)
+        half, whole = (convert(unwrap(k), kind) for k in ((n + 1) // 2, n))
+        counts = lax.select(lax.lt(counts, half), counts, lax.sub(counts, whole))
+        return lax.div(counts, convert(d, kind) * n)
     counts = np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]).astype(kind)
     return lax.div(as_array(counts), convert(d, kind) * n)
 
@@ -223,7 +230,7 @@ def _samples(name: str, n: Any, d: Any) -> int:
     if isinstance(d, (list, tuple)):
         raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
     check_arraylike(name, d)
-    return operator.index(n)
+    return dim_index(n)
 
 
 def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:

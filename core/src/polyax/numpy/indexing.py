@@ -53,7 +53,8 @@ def getitem(
     mode = lax.GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)  # what isn't has no derivative
     clamps = mode is not lax.GatherScatterMode.FILL_OR_DROP
     if clamps and wrap_negative_indices and not parsed.inserted:
-        if known(parsed, x.shape) and (isinstance(x, Tracer) or recorder() or _is_one_program(parsed, x.shape)):
+        traced = (isinstance(x, Tracer) or recorder()) and not _is_symbolic_part(parsed, x.shape)
+        if known(parsed, x.shape) and (traced or _is_one_program(parsed, x.shape)):
             return _static_slice(x, parsed.items)
         if _is_dynamic_slice(parsed):
             return _dynamic_slice(x, parsed.items)
@@ -89,7 +90,7 @@ def is_static(parsed: ParsedIndex, _: tuple[int, ...] = ()) -> bool:
 
 def _is_inside(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
     """Whether it is static and in bounds. Indices that aren't stay in the program, where checks can find them."""
-    outside = [i for i in parsed.items if isinstance(i, Point) and isinstance(i.index, int) and _is_outside(i, shape)]
+    outside = [i for i in parsed.items if isinstance(i, Point) and isinstance(i.index, int) and is_outside(i, shape)]
     if outside and config.get("check_static_indices") and not is_symbolic_dim(shape[outside[0].axis]):
         index, axis = outside[0].index, outside[0].axis
         raise IndexError(
@@ -98,16 +99,27 @@ def _is_inside(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
     return not outside and is_static(parsed)
 
 
-def _is_outside(item: Point, shape: tuple[int, ...]) -> bool:
+def is_outside(item: Point, shape: tuple[int, ...]) -> bool:
+    """Whether a static position is out of bounds, or may be, if the size is symbolic."""
     try:
         return not -shape[item.axis] <= item.index < shape[item.axis]
     except InconclusiveDimensionOperation:  # it is known when the dimension is
         return True
 
 
+def _is_symbolic_part(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
+    """Whether sizes are symbolic, of which all isn't taken: it is told by them alone, whether ends are inside."""
+    spans = [i for i in parsed.items if isinstance(i, Span)]
+    return any(_is_symbolic(i, shape[i.axis]) and (i.size != shape[i.axis] or i.step != 1) for i in spans)
+
+
+def _is_symbolic(span: Span, size: int) -> bool:
+    return any(map(is_symbolic_dim, (span.start, span.size, span.step, size)))
+
+
 def clamped(index: int, size: int) -> int:
     """The position that a static index means; out of bounds it is the nearest end."""
-    return min(max(_from_start(index, size), 0), size - 1)
+    return min_dim(max_dim(_from_start(index, size), 0), size - 1)
 
 
 def _from_start(index: int, size: int) -> int:
@@ -142,7 +154,7 @@ def _finished(x: Any, items: Sequence[Item]) -> Any:
 
 def _is_one_program(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
     """Whether it doesn't cost a program for each position; or it is to be seen which keys are taken."""
-    return not _is_cut(parsed, shape) or config.get("debug_key_reuse")
+    return not _is_symbolic_part(parsed, shape) and (not _is_cut(parsed, shape) or config.get("debug_key_reuse"))
 
 
 def _is_cut(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
@@ -155,7 +167,7 @@ def _is_cut(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
 
 def _is_dynamic_slice(parsed: ParsedIndex) -> bool:
     return all(
-        shape_of(i.index) == () if isinstance(i, Point) else isinstance(i, NewAxis) or abs(i.step) == 1
+        shape_of(i.index) == () if isinstance(i, Point) else isinstance(i, NewAxis) or i.step in (1, -1)
         for i in parsed.items
     )
 
@@ -218,20 +230,31 @@ class _Planner:
         self.result.extend(shape)
 
     def span(self, span: Span) -> None:
+        if _is_symbolic(span, self.sizes[span.axis]) and span.step != 1:
+            self._strided(span)
+            return
         first, step = span.ascending if span.size else (0, 1)
         if span.step < 0:
             self.reversed.append(len(self.result))
         if step == 1:
             if span.size != self.sizes[span.axis]:
-                self.columns.append((span.axis, np.int32(first), len(self.batch)))
+                self.columns.append((span.axis, _as_int32(first), len(self.batch)))
             self.offset.append(len(self.result))
             self.sizes[span.axis] = span.size
         else:
-            positions = np.arange(span.size, dtype=np.int32) * np.int32(step) + np.int32(first)
-            self.columns.append((span.axis, positions, len(self.batch)))
-            self.batch.append(span.size)
-            self._collapse(span.axis)
+            self._places(span, np.arange(span.size, dtype=np.int32) * np.int32(step) + np.int32(first))
         self.result.append(span.size)
+
+    def _strided(self, span: Span) -> None:
+        """Its places as a column: none, if a symbolic size is 0."""
+        steps = lax.mul(lax.iota(np.int32, span.size), _as_int32(span.step))
+        self._places(span, lax.add(steps, _as_int32(span.start)))
+        self.result.append(span.size)
+
+    def _places(self, span: Span, positions: Any) -> None:
+        self.columns.append((span.axis, positions, len(self.batch)))
+        self.batch.append(span.size)
+        self._collapse(span.axis)
 
     def new_axis(self) -> None:
         self.new_axes.append(len(self.result) + len(self.new_axes))
@@ -239,6 +262,10 @@ class _Planner:
     def _collapse(self, axis: int) -> None:
         self.collapsed.append(axis)
         self.sizes[axis] = 1
+
+
+def _as_int32(size: Any) -> Any:
+    return convert(unwrap(size), _INT32) if is_symbolic_dim(size) else np.int32(size)
 
 
 def plan_gather(parsed: ParsedIndex, shape: tuple[int, ...], wrap: bool) -> GatherPlan:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from polyax.ir import dtypes
+from polyax.ir.dims import is_symbolic_dim, max_dim
+from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.lax import lenient as lax
 from polyax.numpy import reductions, statistics
 from polyax.numpy.extras import apply_along_axis
@@ -70,7 +73,49 @@ def _extended(array: Any, axis: int, width: tuple[int, int], mode: str, option: 
         raise ValueError("reflect_type must be 'even' or 'odd'")
     if option == "odd" and array.shape[axis] > 1:
         return _turned(array, axis, width, mode)
+    if any(map(is_symbolic_dim, (array.shape[axis], *width))):
+        return lax.concatenate(_symbolic_ends(array, axis, width, mode), axis)
     return _taken(array, _source_indices(mode, array.shape[axis], *width), axis)
+
+
+def _symbolic_ends(a: Any, axis: int, width: tuple[Any, Any], mode: str) -> list[Any]:
+    """``a`` between copies of its ends, of sizes that are symbolic.
+
+    Raises:
+      ValueError: whether the copies are all of one reflection depends on the variables.
+      InconclusiveDimensionOperation: ... of one repetition ...
+    """
+    (low, high), size = width, a.shape[axis]
+    part = functools.partial(lax.slice_in_dim, a, axis=axis)
+    if mode == "edge":
+        ends = ((part(0, 1), low), (part(size - 1, size), high))
+        before, after = (
+            lax.broadcast_in_dim(end, (*a.shape[:axis], n, *a.shape[axis + 1 :]), range(a.ndim)) for end, n in ends
+        )
+        return [before, a, after]
+    if mode == "wrap":
+        if max_dim(low, high) > size:
+            raise NotImplementedError(f"jnp.pad: a symbolic axis of size {size} is wrapped once, not for {width}")
+        return [part(size - low, size), a, part(0, high)]
+    inset = 1 if mode == "reflect" else 0
+    for side, n in zip(("left", "right"), width, strict=True):
+        _check_reflection(size, n, inset, side)
+    before, after = part(inset, low + inset), part(size - high - inset, size - inset)
+    return [lax.rev(before, (axis,)), a, lax.rev(after, (axis,))]
+
+
+def _check_reflection(size: Any, width: Any, inset: int, side: str) -> None:
+    try:
+        if size > 1 and size >= width + inset:
+            return
+        reason = "it isn't"
+    except InconclusiveDimensionOperation as e:
+        reason = str(e)
+    raise ValueError(
+        "Shape polymorphism is supported for jnp.pad with 'reflect' or 'symmetric' padding mode only when it is "
+        f"possible to determine at lowering time that the axis size (= {size}) is larger than 1 and larger or "
+        f"equal than the padding length (= {width}). Error while handling {side} padding on axis: {reason}"
+    )
 
 
 RUNS = 8
@@ -111,8 +156,8 @@ def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
     if isinstance(width, dict):
         full = dict.fromkeys(range(ndim), (0, 0)) | {canonicalize_axis(k, ndim): v for k, v in width.items()}
         width = [full[i] if not isinstance(full[i], int) else (full[i], full[i]) for i in range(ndim)]
-    pairs = np.asarray(width)
-    if pairs.dtype.kind not in "iu" and pairs.size:
+    pairs = np.asarray(width, object if is_symbolic_dim(width) else None)
+    if pairs.dtype.kind not in "iu" and not all(is_symbolic_dim(w) or isinstance(w, int) for w in pairs.flat):
         raise TypeError(f"`pad_width` must be of integral type, got {width}")
     return [tuple(p) for p in np.broadcast_to(pairs, (ndim, 2)).tolist()]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
-from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
+from polyax.ir.dims import dim_index, is_symbolic_dim, is_upwards, max_dim, steps_between
 from polyax.ir.primitive import ambient
 from polyax.lax import lenient as lax
 from polyax.numpy.arrays import placed
@@ -98,10 +97,24 @@ def counted(size: Any) -> Any:
 
 
 def _symbolic_range(start: Any, stop: Any, step: Any, kind: Any) -> Any:
+    """Counted from dimensions and integers.
+
+    Raises:
+      ValueError: there is something else, or the step is zero.
+      InconclusiveDimensionOperation: the sign of the step depends on the variables.
+    """
     start, stop = (0, start) if stop is None else (start, stop)
-    first, by, count = slice_indices(slice(None, None, step), stop - start)
-    values = lax.iota(kind, count)
-    return lax.add(lax.mul(values, convert(by, kind)), convert(unwrap(start + first), kind))
+    where = "arange with non-constant arguments"
+    try:
+        start, stop, step = map(dim_index, (start, stop, step))
+    except TypeError:
+        raise ValueError(
+            f"In {where} all of start, stop, and step must be either dimension expressions or integers: {start=}, "
+            f"{stop=}, {step=}"
+        ) from None
+    is_upwards(step, where, f"arange has step == 0: {start=}, {stop=}, {step=}")
+    values = lax.iota(kind, steps_between(stop - start, step))
+    return lax.add(lax.mul(values, convert(unwrap(step), kind)), convert(unwrap(start), kind))
 
 
 def linspace(
@@ -123,7 +136,7 @@ def linspace(
     """
     check_arraylike("linspace", start, stop)
     refuse_traced(num, "It arose in the jnp.linspace argument 'num'")
-    num = operator.index(num)
+    num = dim_index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     kind = to_inexact(result_dtype(unwrap(start), unwrap(stop))[0])
@@ -143,13 +156,15 @@ def _spaced(start: Any, stop: Any, num: int, endpoint: bool, kind: Any) -> tuple
     shape = lax.broadcast_shapes(shape_of(start), shape_of(stop))
     start, stop = broadcast_to(start, shape), broadcast_to(stop, shape)
     parts = num - 1 if endpoint else num
-    step = lax.div(lax.sub(stop, start), float(parts)) if parts > 0 else full(shape, np.nan, kind)
+    many = parts > 0
+    length = convert(unwrap(parts), kind) if is_symbolic_dim(parts) else float(parts)
+    step = lax.div(lax.sub(stop, start), length) if many else full(shape, np.nan, kind)
     if num < 2:
         first = [lax.expand_dims(start, (0,))] * num
         return (first[0] if num else zeros((0, *shape), kind)), step
     count = parts if endpoint else num
     real = dtypes.real_part(kind)
-    t = convert(lax.div(lax.iota(real, count), float(parts)), kind)
+    t = convert(lax.div(lax.iota(real, count), length), kind)
     t = lax.reshape(t, (count,) + (1,) * len(shape))
     a, b = (lax.expand_dims(x, (0,)) for x in (start, stop))
     values = lax.add(lax.mul(a, lax.sub(1.0, t)), lax.mul(b, t))

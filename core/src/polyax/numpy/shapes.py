@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,14 +72,18 @@ def _completed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
         return shape
     if len(unknown) > 1:
         raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {shape}")
-    rest = math.prod(d for d in shape if d != -1)
-    if is_symbolic_dim(left := 0 if rest == 0 else math.prod(have) % rest):
+    size, rest = math.prod(have), math.prod(d for d in shape if d != -1)
+    missing, left = divmod(size, rest) if rest != 0 else (0, 1)
+    if is_symbolic_dim(left):  # users' constraints may be of JAX's question, where the -1 is part of the product
+        missing, left = divmod(size, -rest)
+        missing = -missing
+    if is_symbolic_dim(left):
         raise errors.InconclusiveDimensionOperation(
             f"Cannot divide evenly the sizes of shapes {have} and {shape}. The remainder {left} should be 0."
         )
-    if rest == 0 or left:
-        raise TypeError(f"cannot reshape array of shape {have} (size {math.prod(have)}) into shape {shape}")
-    return tuple(math.prod(have) // rest if d == -1 else d for d in shape)
+    if left:
+        raise TypeError(f"cannot reshape array of shape {have} (size {size}) into shape {shape}")
+    return tuple(missing if d == -1 else d for d in shape)
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
@@ -285,10 +288,9 @@ def _rolled(a: Any, shift: Any, axis: int) -> Any:
         twice = lax.concatenate([a, a], axis)
         start = lax.rem(lax.add(lax.rem(lax.neg(shift), n), n), n)
         return lax.dynamic_slice_in_dim(twice, start, n, axis)
-    if is_symbolic_dim(n) and 0 <= operator.index(shift) <= n:
-        by: Any = operator.index(shift)
-    else:
-        by = dim_index(shift) % n
+    by: Any = dim_index(shift)
+    if not is_symbolic_dim(n) or not 0 <= by <= n:
+        by = by % n
     if by == 0:
         return a
     return lax.concatenate([lax.slice_in_dim(a, n - by, n, axis=axis), lax.slice_in_dim(a, 0, n - by, axis=axis)], axis)

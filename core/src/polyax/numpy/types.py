@@ -85,7 +85,7 @@ class _ScalarMeta(type):
             return ensure_array(cls.__name__, exact(x, dtype))
         if not is_arraylike(x):  # arrays and tracers may be in it
             return asarray(x, dtype)
-        return ensure_array(cls.__name__, convert(x, dtype))
+        return ensure_array(cls.__name__, convert(unwrap(x), dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls.dtype.type)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dims import dim_index
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors
 from polyax.meshes.resharding import with_out_sharding
@@ -90,7 +91,7 @@ def conv_general_dilated(
         lhs,
         rhs,
         window_strides=strides,
-        padding=tuple((int(lo), int(hi)) for lo, hi in padding),
+        padding=tuple((dim_index(lo), dim_index(hi)) for lo, hi in padding),
         lhs_dilation=ld,
         rhs_dilation=rd,
         dimension_numbers=numbers,

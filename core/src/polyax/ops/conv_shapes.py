@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from polyax.ir.dims import max_dim
+from polyax.ir.dims import dim_index, max_dim
 from polyax.ops.basis import shape_tuple
 
 Sizes = tuple[int, ...]
@@ -89,10 +89,10 @@ def padtype_to_pads(
         raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
     pads = []
     for n, w, s in zip(in_shape, window_shape, window_strides, strict=True):
-        total = max((-(-n // s) - 1) * s + w - n, 0)
+        total = max_dim((-(-n // s) - 1) * s + w - n, 0)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if kind == "SAME" else (large, small))
-    return [(int(low), int(high)) for low, high in pads]
+    return [(dim_index(low), dim_index(high)) for low, high in pads]
 
 
 def spatial(shape: Sequence[int], spec: Sizes) -> Sizes:

@@ -12,6 +12,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dims import SymbolicDim
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, fitted
@@ -91,7 +92,8 @@ def _components(start_indices: Any) -> list[Any]:
 def _start(i: Any, size: int, dtype: Any) -> Any:
     """``i``, plus ``size`` if it is negative."""
     if isinstance(i, (int, np.integer)):
-        return dtype.type(i + size if i < 0 else i)
+        i = i + size if i < 0 else i
+        return convert(i.__jax_array__(), dtype) if isinstance(i, SymbolicDim) else dtype.type(i)
     i = convert(i, dtype)
     if dtypes.is_unsigned(dtype) or not size:
         return i

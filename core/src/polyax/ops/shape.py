@@ -134,7 +134,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """
     try:
         return np.broadcast_shapes(*shapes)
-    except ValueError:
+    except (TypeError, ValueError):
         if (found := symbolic_broadcast(shapes)) is not None:
             return found
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}") from None

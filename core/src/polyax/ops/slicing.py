@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -134,7 +133,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = _from_end(start_index, shape[axis], 0)
     limits[axis] = _from_end(limit_index, shape[axis], shape[axis])
-    strides[axis] = index(stride)
+    strides[axis] = dim_index(stride)
     return slice(operand, starts, limits, strides)
 
 
@@ -168,7 +167,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     [9, 0, 9, 1, 9]
     """
     operand, padding_value = same_dtype(operand, padding_value)
-    config = tuple((dim_index(lo), dim_index(hi), index(inner)) for lo, hi, inner in padding_config)
+    config = tuple(tuple(map(dim_index, edges)) for edges in padding_config)
     return pad_p.bind1(operand, padding_value, padding_config=config)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dims import min_dim
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import add, convert, div, eq, full_like, mul, reduce_sum, select_n, sub
 from polyax.ops.convert import real
@@ -186,7 +187,7 @@ def _part_of_svd(x: Any, full: bool, compute_uv: bool, subset: tuple[int, int]) 
 def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, **params: Any) -> list[ShapedArray]:
     check_matrix("svd", x)
     *batch, m, n = x.shape
-    k = min(m, n)
+    k = min_dim(m, n)
     s = ShapedArray((*batch, k), _real_dtype(x))
     if not compute_uv:
         return [s]

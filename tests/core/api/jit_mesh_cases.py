@@ -737,3 +737,36 @@ def test_axes_of_one_device_make_no_difference():
 def test_arrays_like_a_shape_lie_as_it_tells(like):
     told = polyax.ShapeDtypeStruct((8, 8), np.float32, sharding=on(GRID, "x"))
     assert like(told).sharding == on(GRID, "x")
+
+
+# --- what moves along a dimension that is cut
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda x: x[2:6],
+        lambda x: x[:, ::2],
+        lambda x: jnp.roll(x, 3, 0),
+        lambda x: jnp.roll(x, (1, 2), (0, 1)),
+        lambda x: jnp.concatenate([x, x]),
+        lambda x: jnp.concatenate([x, x * 2], 1),
+        lambda x: jnp.pad(x, ((2, 2), (1, 1))),
+        lambda x: jnp.sort(-x, 0),
+        lambda x: lax.dynamic_slice(x, (0, 2), (8, 4)),
+        lambda x: jnp.split(x, 2)[1],
+    ],
+)
+def test_results_stay_cut_along_the_dimensions_that_data_moves_along(move):
+    square = Mesh(np.array(DEVICES[:4]).reshape(2, 2), ("x", "y"))
+    found = polyax.jit(move)(put(square, "x", "y"))
+    assert lies(found, on(square, "x", "y"))
+    same(found, move(jnp.asarray(X)))
+
+
+def test_what_does_not_divide_or_is_found_in_a_run_is_not_cut():
+    x = put(GRID, "x", "y")
+    assert lies(polyax.jit(lambda v: v[1:] - v[:-1])(x), on(GRID, None, "y"))
+    chosen = polyax.jit(lambda v, i: lax.dynamic_slice_in_dim(v, i, 4, 0))(x, 2)
+    assert lies(chosen, on(GRID, None, "y"))
+    same(chosen, X[2:6])

@@ -15,6 +15,7 @@ from polyax.control.inspection import inspect_sharding_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, walk_eqns
 from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh, Axes
+from polyax.meshes.consensus import KEEPING
 from polyax.meshes.explicit import fixed_cuts
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, OpenCuts, Sums, summands, sums_of
@@ -50,10 +51,16 @@ class Link:
 
 @dataclass(frozen=True)
 class Ruled:
-    """An equation with a rule that says which of its dimensions belong together."""
+    """An equation with a rule that says which of its dimensions belong together. Dimensions of results of which it
+    says nothing stay cut as those of ``kept`` are, which have as many."""
 
-    atoms: tuple[Atom, ...]
+    ends: tuple[Atom, ...]
     rule: Rule
+    kept: tuple[Atom, ...] = ()
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        return *self.ends, *self.kept
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,8 @@ class Cutting:
         self.used: set[Atom] = set()
         self.readers: dict[Atom, Eqn | None] = {}
         """Of what one equation reads and nobody else, that; else None."""
+        self.sliced: dict[Var, Atom] = {}
+        """Of slices, what they are of."""
         self._gains: dict[Var, bool] = {}
         self._cuts: dict[Var, Cuts] = {}
         self._closed: dict[Var, tuple[bool, ...]] = {}
@@ -191,13 +200,28 @@ def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> 
             layout.fix_told(v)
         rule = layout.rule(eqn)
         if rule is not None:
-            nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule))
+            nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule, _kept(eqn, layout.sliced)))
         ask = ASKED[eqn.primitive](eqn) if eqn.primitive in ASKED else None
         if ask is not None:
             nodes.append(Asked((*eqn.invars, *eqn.outvars), ask))
         for program, links in inner(eqn):
             nodes.extend(links)
             _collect(program.jaxpr, layout, inner, nodes)
+
+
+KEPT = KEEPING | {"sort"}
+
+
+def _kept(eqn: Eqn, sliced: dict[Var, Atom]) -> tuple[Atom, ...]:
+    """The values that say how results are cut along dimensions that an operation moves data along: its operands, and
+    what they are slices of, as when halves change places. What is sliced where only a run tells is brought together."""
+    name, arrays = eqn.primitive.name, [a for a in eqn.invars if a.aval.ndim == eqn.outvars[0].aval.ndim]
+    if name not in KEPT or (name == "dynamic_slice" and not all(isinstance(a, Literal) for a in eqn.invars[1:])):
+        return ()
+    if name == "slice":
+        sliced[eqn.outvars[0]] = eqn.invars[0]
+    sources = [sliced[a] for a in arrays if isinstance(a, Var) and a in sliced]
+    return tuple([a for a in (*arrays, *sources) if isinstance(a, Var)])
 
 
 def _settle(nodes: Sequence[Node], users: dict[Var, list[int]], layout: Cutting, chosen: Sequence[bool]) -> None:
@@ -224,11 +248,24 @@ def _flow(node: Node, layout: Cutting) -> list[Var]:
 
 def _along(node: Ruled, layout: Cutting) -> Iterable[tuple[Atom, Cuts]]:
     rule = node.rule
-    given = [(n, cuts) for n in rule.by_size if any(cuts := layout[node.atoms[n]])]
-    if not given:
+    given = [(n, cuts) for n in rule.by_size if any(cuts := layout[node.ends[n]])]
+    if not given and not node.kept:
         return ()
     shares = rule.share(given, layout.sizes, carried=True)
-    return [(atom, rule.cuts(n, shares)) for n, atom in enumerate(node.atoms)]
+    wanted = [rule.cuts(n, shares) for n in range(len(node.ends))]
+    for n in range(rule.num_ins, len(wanted)) if node.kept else ():
+        wanted[n] = _also(wanted[n], rule.dims[n], node.kept, layout)
+    return zip(node.ends, wanted, strict=True)
+
+
+def _also(cuts: Cuts, dims: Sequence[Sequence[int]], kept: Sequence[Atom], layout: Cutting) -> Cuts:
+    """The cuts of a result, with those that it keeps in dimensions of which its rule says nothing."""
+    found = list(cuts)
+    for atom in kept:
+        for d, names in enumerate(layout[atom]):
+            if names and not found[d] and not dims[d]:
+                found[d] = names
+    return tuple(found)
 
 
 def _through(link: Link, layout: Cutting) -> Iterable[tuple[Atom, Cuts]]:

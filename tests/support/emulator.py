@@ -25,10 +25,9 @@ from polyax_kernels.ir.limits import Limits
 BEFORE = """
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
-#include <utility>
-#include <vector>
 #define __global__
 #define __shared__ static
 #define __launch_bounds__(...)
@@ -37,7 +36,7 @@ static Place threadIdx, blockIdx, blockDim, gridDim;
 static ucontext_t scheduler, *running;
 static void __syncthreads() { swapcontext(running, &scheduler); }
 #define __syncwarp __syncthreads
-template <class T> static T exchanged(T *p, T x) { return std::exchange(*p, x); }
+template <class T> static T exchanged(T *p, T x) { T before = *p; *p = x; return before; }
 template <class T, class U> static T atomicAdd(T *p, U x) { return exchanged(p, (T)(*p + x)); }
 template <class T, class U> static T atomicSub(T *p, U x) { return exchanged(p, (T)(*p - x)); }
 template <class T, class U> static T atomicMax(T *p, U x) { return exchanged(p, *p < (T)x ? (T)x : *p); }
@@ -49,11 +48,12 @@ template <class T, class U> static T atomicCAS(T *p, U before, U after) {
 """
 
 AFTER = """
-template <class... A, size_t... I>
-static void call(void (*f)(A...), void **values, std::index_sequence<I...>) { f(*(A *)values[I]...); }
-template <class... A> static void call(void (*f)(A...), void **values) {
-  call(f, values, std::index_sequence_for<A...>());
-}
+template <int... I> struct Numbers {};
+template <int N, int... I> struct Below : Below<N - 1, N - 1, I...> {};
+template <int... I> struct Below<0, I...> : Numbers<I...> {};
+template <class... A, int... I>
+static void call(void (*f)(A...), void **values, Numbers<I...>) { f(*(A *)values[I]...); }
+template <class... A> static void call(void (*f)(A...), void **values) { call(f, values, Below<sizeof...(A)>()); }
 static void **arguments;
 static bool ended;
 static void thread() { call(KERNEL, arguments); ended = true; }
@@ -62,23 +62,27 @@ static void place(unsigned n) {
   threadIdx = {n % blockDim.x, n / blockDim.x % blockDim.y, n / blockDim.x / blockDim.y};
 }
 
-static void block(unsigned count, std::vector<ucontext_t> &fibers, std::vector<char> &stacks) {
+struct Fiber { ucontext_t context; bool done; };
+enum { STACK = 65536 };
+
+static void block(unsigned count, Fiber *fibers, char *stacks) {
   for (unsigned n = 0; n < count; n++) {
-    getcontext(&fibers[n]);
-    fibers[n].uc_stack.ss_sp = &stacks[n * (stacks.size() / count)];
-    fibers[n].uc_stack.ss_size = stacks.size() / count;
-    fibers[n].uc_link = &scheduler;
-    makecontext(&fibers[n], thread, 0);
+    ucontext_t &fiber = fibers[n].context;
+    getcontext(&fiber);
+    fiber.uc_stack.ss_sp = stacks + (size_t)n * STACK;
+    fiber.uc_stack.ss_size = STACK;
+    fiber.uc_link = &scheduler;
+    makecontext(&fiber, thread, 0);
+    fibers[n].done = false;
   }
-  std::vector<bool> done(count);
   for (unsigned live = count; live;)
     for (unsigned n = 0; n < count; n++)
-      if (!done[n]) {
+      if (!fibers[n].done) {
         place(n);
         ended = false;
-        running = &fibers[n];
+        running = &fibers[n].context;
         swapcontext(&scheduler, running);
-        if (ended) done[n] = true, live--;
+        if (ended) fibers[n].done = true, live--;
       }
 }
 
@@ -87,8 +91,8 @@ extern "C" void run(void **values, const unsigned *groups, const unsigned *threa
   gridDim = {groups[0], groups[1], groups[2]};
   blockDim = {threads[0], threads[1], threads[2]};
   unsigned count = threads[0] * threads[1] * threads[2];
-  std::vector<ucontext_t> fibers(BARRIERS ? count : 0);
-  std::vector<char> stacks(BARRIERS ? count * 65536 : 0);
+  Fiber *fibers = (Fiber *)malloc(count * sizeof(Fiber));
+  char *stacks = (char *)malloc((size_t)count * STACK);
   for (unsigned z = 0; z < groups[2]; z++)
     for (unsigned y = 0; y < groups[1]; y++)
       for (unsigned x = 0; x < groups[0]; x++) {
@@ -96,21 +100,25 @@ extern "C" void run(void **values, const unsigned *groups, const unsigned *threa
         if (BARRIERS) block(count, fibers, stacks);
         else for (unsigned n = 0; n < count; n++) place(n), thread();
       }
+  free(stacks);
+  free(fibers);
 }
 """
 
 
 @functools.cache
 def compiled(source: str, name: str) -> Any:
-    """A function of pointers to the arguments, the groups and the threads of a launch."""
+    """A function of pointers to the arguments, the groups and the threads of a launch.
+
+    With the headers of C alone: those of C++, its own ``math.h`` too, take five times as long as a kernel.
+    """
     text = source.replace(HEADER, "").replace("__syncwarp()", "__syncthreads()")
     macros = [f"-DKERNEL={name}", f"-DBARRIERS={int('__syncthreads' in text)}"]
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "kernel.so")
-        command = ["c++", "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-w", "-x", "c++"]
-        done = subprocess.run(
-            [*command, *macros, "-", "-o", str(library)], input=BEFORE + text + AFTER, capture_output=True, text=True
-        )
+        words = "c++ -std=c++17 -nostdinc++ -O1 -ffp-contract=off -shared -fPIC -w -x c++ - -o"
+        command, text = [*words.split(), str(library), *macros], BEFORE + text + AFTER
+        done = subprocess.run(command, input=text, capture_output=True, text=True)
         if done.returncode:
             raise KernelRejected("the emulator", done.stderr, source)
         return ctypes.CDLL(str(library)).run

@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native_pool import define_pool
-from polyax_cpu.notes.native import JOURNAL, NOTE, define_journal, end_of_step
+from polyax_cpu.notes.clock import ANCHOR
+from polyax_cpu.notes.native import NOTE, ROOM, define_notes, run_ended, step_ended
 from polyax_cpu.records import (
     FUNCTION_PARAMS,
     NativeMembers,
@@ -32,14 +33,14 @@ MAX_OPERANDS = 128
 """Buffers of one step."""
 RUN = "polyax_run"
 CALLS = ("polyax_call", "polyax_call_members")
-EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_ask", "polyax_copy", JOURNAL, RUN)
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_ask", "polyax_copy", ROOM, ANCHOR, RUN)
 
 
 def source(triple: str) -> str:
     """The runtime's text for a processor."""
     module = Module(EXPORTS)
     define_pool(module, triple)
-    define_journal(module)
+    define_notes(module)
     for define in (_run, _addresses, _call, _members, _call_members, _call_out, _ask, _copy):
         define(module)
     return module.text()
@@ -65,8 +66,11 @@ def _run(module: Module) -> None:
         with b.when(step.fails.compare("!=", 0)):
             failed = b.invoke("i64", step.function, buffers, step.scalars, step.begin, step.end)
             with b.when(failed.compare("!=", 0)):
+                step_ended(note, n)
+                run_ended(note, n + 1)
                 b.ret(b.const(1, "i64"))
-        end_of_step(note, n)
+        step_ended(note, n)
+    run_ended(note, steps.count)
     b.ret(b.const(0, "i64"))
 
 

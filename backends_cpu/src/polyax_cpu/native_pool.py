@@ -80,7 +80,7 @@ def define_pool(module: Module, triple: str) -> None:
     module.top(f"@jobs = internal global [{ctypes.sizeof(JobList)} x i8] zeroinitializer, align 64")
     _pause(module, triple)
     for define in (
-        _now,
+        define_now,
         _start,
         _work,
         _spin,
@@ -111,7 +111,7 @@ def _pause(module: Module, triple: str) -> None:
     b.ret()
 
 
-def _now(module: Module) -> None:
+def define_now(module: Module) -> None:
     """Nanoseconds of a clock that nobody sets."""
     b = module.function("i64", "now", [])
     moment = Record(Moment, b.alloca("i8", ctypes.sizeof(Moment)))

@@ -13,17 +13,24 @@ from polyax_cpu import compiler, native
 from polyax_cpu.calls import running
 from polyax_cpu.functions import large_arguments
 from polyax_cpu.machine_code import Part
+from polyax_cpu.notes import clock
+from polyax_cpu.notes import native as notes
 from polyax_kernels import settings
 
 _lock = threading.Lock()
 _started = False
 
-_runtime = Part("native runtime", lambda: native.source(compiler.host().triple), native.EXPORTS)
+_BY = "its counter" if clock.counts() else "the system's clock"
+_runtime = Part(
+    f"native runtime, timed by {_BY}", lambda: native.source(compiler.host().triple), native.EXPORTS, notes.imports
+)
 _exact = [
     Part(f"large arguments of {kind.type}", kind.source, kind.exports)
     for kind in (large_arguments.SINGLE, large_arguments.DOUBLE)
 ]
-native_calls = Part("native calls", running.source, [running.ENTER], lambda: _runtime.symbols())
+native_calls = Part(
+    f"native calls, timed by {_BY}", running.source, [running.ENTER], lambda: _runtime.symbols() | notes.imports()
+)
 """Few programs need it at once: one that runs for the first time doesn't wait for it."""
 
 

@@ -54,16 +54,51 @@ class NativeTable(ctypes.Structure):
     _fields_ = [("steps", NativeSteps), ("release", INTEGER), ("attribute", ADDRESS)]
 
 
-class NativeJournal(ctypes.Structure):
-    """Where runs are noted while a trace is taken: ``used`` of ``capacity`` words are."""
+class NativeNotes(ctypes.Structure):
+    """Where runs and calls are noted while a trace is taken: ``used`` of ``capacity`` words are; ``lost`` notes had no
+    room. ``anchored``: when clocks were compared. ``threads`` and ``codes`` are tables of those that Python has met,
+    each at the place of its ``hashed`` number, codes with a bit that says whether they are polyax's own; of others
+    ``meet_thread`` and ``meet_code`` are told."""
 
-    _fields_ = [("words", ADDRESS), ("capacity", INTEGER), ("used", INTEGER)]
+    _fields_ = [
+        ("words", ADDRESS),
+        ("capacity", INTEGER),
+        ("used", INTEGER),
+        ("lost", INTEGER),
+        ("anchored", INTEGER),
+        ("threads", ADDRESS),
+        ("codes", ADDRESS),
+        ("meet_thread", ADDRESS),
+        ("meet_code", ADDRESS),
+    ]
 
 
 class NativeNote(ctypes.Structure):
-    """What is noted of a run: its steps, how many they are, the thread, and when it began. Their ends follow."""
+    """What is noted of a run: its steps, how many they are, the thread, and when it began. Their ends follow.
+    ``ended``: how many of them have, once no more will."""
 
-    _fields_ = [("steps", ADDRESS), ("count", INTEGER), ("thread", INTEGER), ("began", INTEGER)]
+    _fields_ = [("what", ADDRESS), ("count", INTEGER), ("thread", INTEGER), ("ended", INTEGER), ("began", INTEGER)]
+
+
+class NativeCallNote(ctypes.Structure):
+    """What is noted of a call that has ended: its steps, and the code and the instruction of the user's that made it.
+    ``count`` tells it from a run."""
+
+    _fields_ = [
+        ("what", ADDRESS),
+        ("count", INTEGER),
+        ("thread", INTEGER),
+        ("code", ADDRESS),
+        ("instruction", INTEGER),
+        ("began", INTEGER),
+        ("ended", INTEGER),
+    ]
+
+
+class NativeAnchor(ctypes.Structure):
+    """A time by two clocks: nanoseconds, which were read between two looks at the one that notes are written by."""
+
+    _fields_ = [("what", ADDRESS), ("count", INTEGER), ("before", INTEGER), ("time", INTEGER), ("after", INTEGER)]
 
 
 class NativeMembers(ctypes.Structure):

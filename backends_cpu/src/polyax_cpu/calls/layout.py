@@ -74,11 +74,13 @@ class NativeTypes(ctypes.Structure):
 
 class NativeCall(ctypes.Structure):
     """All of a call. ``holders`` are the objects of bases that are always the same, whose addresses are ``given``.
-    ``avals``: a list of the type of each leaf. ``dtype``: that name. ``seat``: where results are."""
+    ``avals``: a list of the type of each leaf. ``dtype``: that name. ``seat``: where results are. ``told``: whether
+    traces are told of it."""
 
     _fields_ = [
         ("steps", NativeSteps),
         ("release", INTEGER),
+        ("told", INTEGER),
         ("types", NativeTypes),
         ("dtype", ADDRESS),
         ("seat", ADDRESS),

@@ -22,6 +22,7 @@ from polyax_cpu.calls.reading import CALL, FOUND, define_reading, types
 from polyax_cpu.calls.slots import AVAL, BUFFER, SEAT, SEEN
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native import RUN
+from polyax_cpu.notes.calls import CallNote, define_call_notes
 from polyax_cpu.records import Record
 
 ENTER = "polyax_enter"
@@ -31,6 +32,7 @@ def source() -> str:
     """The text of a module with ``ENTER``, a Python function."""
     module = Module([ENTER])
     define_reading(module)
+    define_call_notes(module)
     for define in (_refuse, _restore, _donate, _result, _join, _build, _run, _inner, _enter):
         define(module)
     return module.text()
@@ -45,6 +47,7 @@ def _enter(module: Module) -> None:
     capsule = b.call("ptr", "PyTuple_GetItem", b.args[0], b.const(0, "i64"))
     pointer = b.call("ptr", "PyCapsule_GetPointer", capsule, null(b))
     call = Record(NativeCall, pointer)
+    note = CallNote(b, call.told, failed=null(b))
     bases, leaves = call.base_count, b.select(call.donates.compare("==", 0), b.const(0, "i64"), call.leaf_count)
     objects, memory, donors = b.array("ptr", bases), b.array("ptr", bases), b.array("ptr", leaves)
     clear(objects, bases)
@@ -56,6 +59,7 @@ def _enter(module: Module) -> None:
     result = b.call("ptr", "call_inner", pointer, args, kwargs, objects, memory, known)
     drop_all(objects, bases)
     drop_all(donors, leaves)
+    note.end(call.at("steps"), result)
     b.ret(result)
 
 

@@ -103,13 +103,14 @@ def native_call(kind: CallKind, runs: Runs) -> NativeFunction | None:
         return None
     types = NativeTypes(id(Array), id(Memory), id(FREE), id(SHARED))
     call = NativeCall(steps=runs.steps, release=runs.release, types=types, dtype=kept.object(sys.intern("dtype")))
+    call.told = kind.told is not None
     call.seat = kept.object(kind.seat)
     call.tasks = kept.object(kind.seat.device.queue.tasks)
     _arguments(kept, call, kind, leaves)
     _bases(kept, call, kind, runs)
     _results(kept, call, kind, runs.plan)
     address = ctypes.addressof(call) + NativeCall.steps.offset
-    kept.objects.append(know(address, Known(runs.sources, str(kind.seat.device))))
+    kept.objects.append(know(address, Known(runs.sources, str(kind.seat.device), kind.told)))
     return native_function(pool.native_calls.symbols()[ENTER], call, kept.objects)
 
 

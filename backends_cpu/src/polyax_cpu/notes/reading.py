@@ -5,31 +5,36 @@ Steps are known by the address of their table. Knows traces by ``probes`` alone.
 
 from __future__ import annotations
 
-import ctypes
 import sys
+import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
+import numpy as np
+
+from polyax.ir.source import Place
 from polyax.runtime.contract.probes import Telling, ToldPart, declare
 from polyax_cpu import pool
-from polyax_cpu.notes.native import HEAD, JOURNAL, WORD
-from polyax_cpu.records import NativeJournal
+from polyax_cpu.notes.calls import CALLED
+from polyax_cpu.notes.clock import Anchor, NoteClock, anchors
+from polyax_cpu.notes.native import ANCHORED, HEAD
+from polyax_cpu.notes.notebook import Note, codes, notebook
 from polyax_kernels.plan.plan import Step
 from polyax_kernels.run.telling import told_part
 
-CAPACITY = 1 << 23
-"""Words for all notes of a trace: programs of ten steps can run half a million times. Memory is taken as it is used."""
+CAPACITY = 1 << 26
+"""Words for all notes of a trace: two million calls of programs of twenty steps. Memory is taken as it is used."""
 
-noting: RunNotes | None = None
+noting: Notes | None = None
 
 
 class Known:
-    """What is known of a table of steps. ``device``: of those that Python calls without a queue, the device's name."""
+    """What is known of a table of steps. ``device``: of those that Python calls without a queue, the device's name.
+    ``call``: what traces call those that are a call of the user's."""
 
-    def __init__(self, sources: Sequence[Step], device: str | None = None) -> None:
-        self.sources, self.device = sources, device
+    def __init__(self, sources: Sequence[Step], device: str | None = None, call: tuple[str, str] | None = None) -> None:
+        self.sources, self.device, self.call = sources, device, call
 
     @cached_property
     def parts(self) -> list[ToldPart]:
@@ -47,54 +52,48 @@ def know(address: int, known: Known) -> Known:
     return known
 
 
-class Run(NamedTuple):
-    known: Known
-    thread: int
-    times: list[int]
-    """The beginning, and the end of each step."""
-
-
-class RunNotes:
+class Notes:
     """The notes of a trace."""
 
-    _words: ctypes.Array[ctypes.c_int64] | None = None
-    """One for all: a run that is under way when a trace ends still writes there."""
-
     def __init__(self, telling: Telling) -> None:
-        if RunNotes._words is None:
-            RunNotes._words = (ctypes.c_int64 * CAPACITY)()
-        self.words = RunNotes._words
-        self.record = NativeJournal(ctypes.addressof(self.words), CAPACITY, 0)
+        self.telling = telling
         self.kept = list(_known.values())  # no table is made where another one was
-        _set_journal(ctypes.addressof(self.record))
-        telling.at_end(lambda: self.end(telling))
+        self.book, self._anchors = notebook(CAPACITY), anchors(pool.symbols())
+        self.book.begin(telling.meet_thread)
+        telling.at_end(self.end)
 
-    def end(self, telling: Telling) -> None:
-        _set_journal(None)
-        for known, thread, times in self.runs():
-            telling.ran(thread, known.device, known.parts, times)
-        ctypes.memset(self.words, 0, WORD * min(self.record.used, CAPACITY))
-        _ended.append(self.record)
+    def end(self) -> None:
+        self.book.end()
+        self._anchors += [*self._noted_anchors(), *anchors(pool.symbols())]
+        times = NoteClock(self._anchors).times(self.book.array[: self.book.used])
+        for note in self.book.notes():
+            known = _known.get(note.what)
+            if known is not None and self.book.began(note) >= self._anchors[0][0]:
+                self._tell(note, known, times)
+        self.book.clear()
+        if lost := self.book.record.lost:
+            text = f"polyax.profiler: there was no room for {lost:,} notes of what ran: take shorter traces"
+            warnings.warn(text, stacklevel=2)
 
-    def runs(self) -> Iterator[Run]:
-        """Those that have ended."""
-        place, used = 0, min(self.record.used, CAPACITY)
-        while place + HEAD <= used:
-            steps, count, thread, began = self.words[place : place + HEAD]
-            ends = self.words[place + HEAD : place + HEAD + count]
-            place += HEAD + count
-            known = _known.get(steps)
-            if steps == 0:  # a run that has taken room and not written there yet
-                return
-            if known is not None and len(ends) == count and all(ends):
-                yield Run(known, thread, [began, *ends])
+    def _noted_anchors(self) -> Iterator[Anchor]:
+        words = self.book.words
+        for note in self.book.notes():
+            if note.number == ANCHORED:
+                before, time, after = words[note.place + 2 : note.end]
+                yield before, time, after
+
+    def _tell(self, note: Note, known: Known, times: np.ndarray) -> None:
+        thread = self.book.words[note.place + 2]
+        if note.number == CALLED and known.call is not None:
+            start, end = times[note.end - 2 : note.end].tolist()
+            self.telling.called(thread, start, end, *known.call, self._place(note))
+        elif note.number > 0 and (ended := self.book.steps_ended(note)):
+            first = note.place + HEAD
+            self.telling.ran(thread, known.device, known.parts, times[first - 1 : first + ended].tolist())
+
+    def _place(self, note: Note) -> Place | None:
+        code, instruction = self.book.words[note.place + 3 : note.place + 5]
+        return (codes[code], instruction) if code else None
 
 
-_ended: list[NativeJournal] = []
-
-
-def _set_journal(address: int | None) -> None:
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(pool.symbols()[JOURNAL])(address)
-
-
-declare(sys.modules[__name__], "noting", lambda _, telling: RunNotes(telling))
+declare(sys.modules[__name__], "noting", lambda _, telling: Notes(telling))

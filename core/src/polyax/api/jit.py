@@ -156,19 +156,25 @@ class PjitFunction:
                     if made is not NotImplemented:
                         return made
                 elif not (kwargs or self._quick.waiting):
-                    key: list[Any] = [trace_keys[settings]]
-                    for x in args:
-                        if type(x) is not Array:
-                            break
-                        key.append(x.aval)
-                    else:
-                        entry = self._entries.get(tuple(key))
-                        if entry is not None:
-                            return entry(args)
-            return self.slowly(args, kwargs)
+                    return self.usual(args, kwargs, trace_keys[settings])
+            return self.usual(args, kwargs)
         except Exception as e:
             show_user_frames(e)
             raise
+
+    def usual(self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: int | None = None) -> Any:
+        """A call that isn't native. ``settings``: under which one with arrays alone may be known by their types."""
+        if settings is not None:
+            key: list[Any] = [settings]
+            for x in args:
+                if type(x) is not Array:
+                    break
+                key.append(x.aval)
+            else:
+                entry = self._entries.get(tuple(key))
+                if entry is not None:
+                    return entry(args)
+        return self.slowly(args, kwargs)
 
     def slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call in which no step is left out."""

@@ -21,11 +21,9 @@ from polyax.api.jit import PjitFunction
 from polyax.ir.source import Place, Source, user_place
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract import edge
-from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.contract.probes import Probe, Stamp, ToldPart, filling, probes
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
-from polyax.runtime.running.whole import NamedCalls, not_this
 from polyax.trace import calls
 
 OUTSIDE = "a program"
@@ -37,20 +35,25 @@ UNDER_WAY = 512
 
 
 class _Here(threading.local):
-    """What a thread is at: the call that it is in, the user's line that made it, and the device that it works for."""
+    """What a thread is at: the device that it works for."""
 
-    title: str = OUTSIDE
-    place: Place | None = None
     device: str | None = None
     stamped: _Stamped | None = None
     collecting: int = 0
+
+
+class AskedWork(NamedTuple):
+    """Work that a thread asked for, when it was in a call that will be known."""
+
+    thread: int
+    when: int
 
 
 class Event(NamedTuple):
     """Something that took time on a line, which is a thread or a device."""
 
     line: int
-    part: ToldPart
+    part: ToldPart | AskedWork
     start: int
     end: int
 
@@ -59,7 +62,7 @@ class _Stamped(NamedTuple):
     """A program, and its parts, of which the device tells afterwards when it came to them."""
 
     device: str
-    whole: ToldPart
+    whole: ToldPart | AskedWork
     told: list[tuple[Sequence[ToldPart], Sequence[Stamp]]]
 
 
@@ -91,7 +94,7 @@ class _Spans(Generic[Span]):
 
     def __init__(self, found: Iterable[tuple[int, Span]]) -> None:
         self._by_thread: defaultdict[int, list[Span]] = defaultdict(list)
-        for thread, span in sorted(found, key=lambda pair: pair[1].start):
+        for thread, span in sorted(found, key=lambda pair: (pair[1].start, -pair[1].end)):
             spans = self._by_thread[thread]
             if not spans or span.start >= spans[-1].end:
                 spans.append(span)
@@ -110,6 +113,7 @@ class Recording:
         self.counts: list[tuple[str, int, int]] = []
         self.calls: list[tuple[Any, ...]] = []
         self.worked: list[tuple[int, Event]] = []
+        self.runs: list[tuple[Any, ...]] = []
         self.asked: list[Callable[[], None]] = []
         self.start = time.perf_counter_ns()
         self.began = time.time()
@@ -120,13 +124,15 @@ class Recording:
 
     def add(self, kind: str, name: str, start: int, args: Mapping[str, Any]) -> None:
         now, device = time.perf_counter_ns(), self.here.device
-        self._add(self._thread() if device is None else self.line_of(device), ToldPart(kind, name, args), start, now)
+        self._add(
+            self.meet_thread() if device is None else self.line_of(device), ToldPart(kind, name, args), start, now
+        )
 
-    def called(self, kind: str, title: str, place: Place | None, start: int) -> None:
-        """A call of the user's, on this thread, has ended."""
-        self.calls.append((self._thread(), start, time.perf_counter_ns(), kind, title, place))
+    def called(self, thread: int, start: int, end: int, kind: str, title: str, place: Place | None) -> None:
+        self.threads.setdefault(thread, f"thread {thread}")
+        self.calls.append((thread, start, end, kind, title, place))
 
-    def _add(self, line: int, part: ToldPart, start: int, end: int) -> None:
+    def _add(self, line: int, part: ToldPart | AskedWork, start: int, end: int) -> None:
         self.events.append(Event(line, part, start, end))
 
     def count(self, name: str, value: int) -> None:
@@ -142,19 +148,22 @@ class Recording:
         return _Spans((call.thread, call) for call in starmap(Called, self.calls)), _Spans(self.worked)
 
     def ran(self, thread: int, device: str | None, parts: Sequence[ToldPart], times: Sequence[int]) -> None:
-        calls, works = self._spans
-        if (work := works.at(thread, times[0])) is not None:
+        self.runs.append((thread, device, parts, times))
+
+    def _ran(self, thread: int, device: str | None, parts: Sequence[ToldPart], times: Sequence[int]) -> None:
+        work = self._spans[1].at(thread, times[0])
+        if work is not None:
             line = work.line
         elif device is None or not parts:
             return
         else:
-            call, line = calls.at(thread, times[0]), self.line_of(device)
-            self._add(line, call.told("run") if call else ToldPart("run", OUTSIDE, {}), times[0], times[-1])
+            line = self.line_of(device)
+            self._add(line, AskedWork(thread, times[0]), times[0], times[-1])
         for part, start, end in zip(parts, times, times[1:]):
             self._add(line, part, start, end)
 
     def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
-        whole = ToldPart("run", self.here.title, _lines(self.here.place))
+        whole = AskedWork(threading.get_ident(), time.perf_counter_ns())
 
         def told() -> None:
             here, start = self.here, time.perf_counter_ns()
@@ -192,6 +201,8 @@ class Recording:
     def told(self) -> list[dict[str, Any]]:
         """The events in Chrome's format, with microseconds, and with lines as texts: made now that nothing waits."""
         self._unstamp(0)
+        for run in self.runs:
+            self._ran(*run)
         calls = [Event(call.thread, call.told(call.kind), call.start, call.end) for call in starmap(Called, self.calls)]
         numbers = [
             {"ph": "C", "name": name, "pid": 1, "tid": 0, "ts": self._since(at), "args": {"bytes": value}}
@@ -200,11 +211,16 @@ class Recording:
         return [*map(self._chrome, calls), *map(self._chrome, self.events), *numbers]
 
     def _chrome(self, event: Event) -> dict[str, Any]:
-        kind, title, facts = event.part
+        kind, title, facts = self._for(event.part) if isinstance(event.part, AskedWork) else event.part
         if isinstance(line := facts.get("lines"), Source):
             facts = {**facts, "lines": str(line)}
         times = {"ts": self._since(event.start), "dur": (event.end - event.start) / 1e3}
         return {"ph": "X", "pid": 1, "tid": event.line, "cat": kind, "name": title, "args": facts, **times}
+
+    def _for(self, asked: AskedWork) -> ToldPart:
+        """What was done for a call."""
+        call = self._spans[0].at(asked.thread, asked.when)
+        return ToldPart("run", OUTSIDE, {}) if call is None else call.told("run")
 
     def _since(self, at: int) -> float:
         return (at - self.start) / 1e3
@@ -213,7 +229,7 @@ class Recording:
         """Small numbers, which aren't those of threads."""
         return self.devices.setdefault(device, len(self.devices) + 1)
 
-    def _thread(self) -> int:
+    def meet_thread(self) -> int:
         thread = threading.get_ident()
         if thread not in self.threads:
             self.threads[thread] = threading.current_thread().name
@@ -324,15 +340,11 @@ def _call(kind: str, title: Title) -> Any:
     def replacement(before: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
         @functools.wraps(before)
         def told(*args: Any, **kwargs: Any) -> Any:
-            start, here = time.perf_counter_ns(), recording.here
-            outer, name, place = here.title, title(*args, **kwargs), user_place()
-            if outer is OUTSIDE:
-                here.title, here.place = name, place
+            start, name, place = time.perf_counter_ns(), title(*args, **kwargs), user_place()
             try:
                 return before(*args, **kwargs)
             finally:
-                here.title = outer
-                recording.called(kind, name, place, start)
+                recording.called(recording.meet_thread(), start, time.perf_counter_ns(), kind, name, place)
 
         return told
 
@@ -341,36 +353,6 @@ def _call(kind: str, title: Title) -> Any:
 
 def _lines(place: Place | None) -> dict[str, Any]:
     return {} if place is None else {"lines": Source(*place)}
-
-
-def _told_calls(slot: Any, recording: Any) -> property:
-    """In place of the slot of the calls that a function tries first, by settings."""
-    made: dict[NamedCalls, dict[int, tuple[NativeCall]]] = {}
-
-    def first(calls: NamedCalls) -> dict[int, tuple[NativeCall]]:
-        found = made.get(calls)
-        if found is None or len(found) != len(calls.own):
-            found = made[calls] = {settings: (_told_call(calls, settings, recording),) for settings in list(calls.own)}
-        return found
-
-    return property(first, slot.__set__)
-
-
-def _told_call(calls: NamedCalls, settings: int, recording: Recording) -> NativeCall:
-    """Native calls of a function of the library, which tell that they were made."""
-    quick, others, name, none = calls.own, calls.others, calls.name, (not_this,)
-    called, now = recording.called, time.perf_counter_ns
-
-    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        start = now()
-        made = quick.get(settings, none)[0](args, kwargs)  # none, once caches were cleared
-        if made is NotImplemented:
-            made = others(settings, args, kwargs)
-        if made is not NotImplemented:
-            called("operation", name, user_place(), start)
-        return made
-
-    return call
 
 
 def _size(x: Any) -> dict[str, Any]:
@@ -384,7 +366,6 @@ PROBES = (
     Probe(edge, "to_host", _told("transfer", lambda _, __, device: f"from {device}", lambda _, aval, __: _size(aval))),
     Probe(edge, "copy", _told("transfer", lambda _, __, a, b: f"{a} to {b}", lambda _, aval, *__: _size(aval))),
     Probe(Array, "block_until_ready", _told("wait", lambda _: "block_until_ready", least=SHORT)),
-    Probe(PjitFunction, "__call__", _call("call", lambda f, *_, **__: f.__name__)),
+    Probe(PjitFunction, "usual", _call("call", lambda f, *_: f.__name__)),
     Probe(EvalTrace, "process", _call("operation", lambda _, primitive, *__: primitive.name)),
-    Probe(NamedCalls, "first", _told_calls),
 )

@@ -320,8 +320,11 @@ class Executable(ABC):
         this kind or can't run at once: it goes the usual way then. None, if calls of this kind gain nothing by it;
         ``later``, if there is nothing to call yet: no call waits for that.
 
-        Errors of the program are raised. Asked only for programs of which nobody wants to know more than the results:
-        none with effects, none that are searched for NaNs.
+        Errors of the program are raised. While a trace is taken, nothing in Python tells of such a call: the function
+        notes it, and the backend tells of it as ``kind.told`` says (``Telling.called``).
+
+        Asked only for programs of which nobody wants to know more than the results: none with effects, none that are
+        searched for NaNs.
         """
         return None
 

@@ -49,6 +49,7 @@ class CallKind:
       out_tree, out_avals: the tree of the results, and their types.
       donated: for each leaf that isn't a part of the program, unless none is: whether the array is deleted, since its
         memory goes to results.
+      told: what traces call such calls, a kind and a name; None if they aren't told of them.
     """
 
     seat: Any
@@ -58,3 +59,4 @@ class CallKind:
     out_tree: PyTreeDef
     out_avals: Sequence[ShapedArray]
     donated: Sequence[bool] = ()
+    told: tuple[str, str] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from polyax.ir.source import Place
 from polyax.runtime.contract.queue import HostQueue
 
 Stamp = Callable[[], "int | None"]
@@ -29,6 +30,13 @@ class Telling(Protocol):
     def add(self, kind: str, name: str, start: int, args: Mapping[str, Any]) -> None:
         """Something that began at ``start``, of ``time.perf_counter_ns``, and has ended now. It goes to the line of the
         device that this thread works for, else to that of the thread."""
+
+    def meet_thread(self) -> int:
+        """Takes down the name of this thread, of which ``called`` will tell; returns its number."""
+        ...
+
+    def called(self, thread: int, start: int, end: int, kind: str, title: str, place: Place | None) -> None:
+        """A call of the user's that nothing in Python has told of, and where the user made it. Only at the end."""
 
     def between(self, parts: Sequence[ToldPart], stamps: Sequence[Stamp]) -> None:
         """Parts of the work that this thread gives its device, each from one point of the queue to the next."""

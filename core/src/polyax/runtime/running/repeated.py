@@ -26,7 +26,7 @@ from polyax.runtime.contract.backend import ChainLink, Device
 from polyax.runtime.contract.calls import NativeCall, later
 from polyax.runtime.contract.tracebacks import show_user_frames
 from polyax.runtime.running.programs import Constant, Program, placed, seat_of
-from polyax.runtime.running.whole import NamedCalls, native_call
+from polyax.runtime.running.whole import QuickCalls, native_call
 from polyax.trace.calls import Fixed
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
@@ -73,7 +73,7 @@ def repeating(fun: Callable[..., Any]) -> Callable[..., Any]:
             if guards.on and guards.watched("host_to_device"):
                 return fun(*args, **kwargs)
             settings = config.call_key()
-            first = quick.first.get(settings)
+            first = quick.own.get(settings)
             if first is not None:
                 made = first[0](args, kwargs)
                 if made is NotImplemented and len(first) > 1:
@@ -93,7 +93,8 @@ class EagerCalls:
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
-        self.quick = NamedCalls(getattr(fun, "__name__", "call"))
+        self.name = getattr(fun, "__name__", "call")
+        self.quick = QuickCalls()
         self.patience = PATIENCE
         self._known: dict[Kind, int | NativeCall | None] = {}
         _every.add(self)
@@ -135,7 +136,7 @@ class EagerCalls:
             result = self.fun(*args, **kwargs)
         finally:
             ambient.applied = None
-        found = _repetition(notes, own, kind.tree, result)
+        found = _repetition(notes, own, kind.tree, result, ("operation", self.name))
         self._known[kind] = UNREADY if found is later else found
         if found is not None and found is not later:
             self.patience += MADE_UP
@@ -182,8 +183,10 @@ def _same(x: Array) -> Array:
     return Array(x.aval, x.buffer, x._seat)
 
 
-def _repetition(notes: Sequence[Note | None], leaves: Sequence[Any], tree: PyTreeDef, result: Any) -> NativeCall | None:
-    """What does the same on other arrays, if it is known what was done."""
+def _repetition(
+    notes: Sequence[Note | None], leaves: Sequence[Any], tree: PyTreeDef, result: Any, told: tuple[str, str]
+) -> NativeCall | None:
+    """What does the same on other arrays, if it is known what was done. ``told``: what traces call it."""
     made, out_tree = tree_flatten(result)
     known = [n for n in notes if n is not None]
     programs = [p for p, _, _ in known if p is not None]
@@ -205,7 +208,8 @@ def _repetition(notes: Sequence[Note | None], leaves: Sequence[Any], tree: PyTre
     whole = tree_unflatten(tree, [x if type(x) is Array else Fixed(type(x), x) for x in leaves])
     with guards.embedded():
         constants = [_buffer(x, a, device) for x, a in zip(chain.constants, chain.inputs)]
-    return native_call(Program(programs[-1].name, executable, inputs, outputs, device), constants, whole, out_tree)
+    program = Program(programs[-1].name, executable, inputs, outputs, device)
+    return native_call(program, constants, whole, out_tree, told=told)
 
 
 def _buffer(x: Any, aval: ShapedArray, device: Device) -> Any:

@@ -86,7 +86,7 @@ class Staged:
         """What runs calls like ``call`` without more ado, if the executable has such a function."""
         if self.kinds or not isinstance(self.where, Device):
             return None
-        return native_call(self.program, self.const_buffers, call.whole(), out_tree, self.pinned)
+        return native_call(self.program, self.const_buffers, call.whole(), out_tree, self.pinned, ("call", self.name))
 
     def _into_memories(self, entry: Entry) -> Entry:
         def with_kinds(leaves: Sequence[Any]) -> Any:

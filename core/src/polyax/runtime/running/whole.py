@@ -80,17 +80,6 @@ class QuickCalls:
         self._made.clear()
 
 
-class NamedCalls(QuickCalls):
-    """Those of a function of the library, which traces call by a name."""
-
-    __slots__ = ("first", "name")
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.first = self.own
-
-
 def eager_call(program: Program, args: tuple[Any, ...]) -> NativeCall:
     """What runs a program of one operation on arguments like these, for a list of results, if anything does."""
     outs = tree_flatten([program] * len(program.outputs))[1]  # a program is a leaf, whatever users register
@@ -110,10 +99,12 @@ def native_call(
     whole: tuple[tuple[Any, ...], dict[str, Any]],
     out_tree: PyTreeDef,
     pinned: bool = False,
+    told: tuple[str, str] | None = None,
 ) -> NativeCall | None:
     """What runs calls like ``whole`` of a program on one device, if there is more to gain than trouble.
 
-    ``consts``: the buffers of its constants; ``pinned``: results are committed, whatever arguments are.
+    ``consts``: the buffers of its constants; ``pinned``: results are committed, whatever arguments are; ``told``: what
+    traces call these calls, a kind and a name.
     """
     outputs = [aval for aval, _ in program.outputs]
     inputs = [aval for aval, _ in program.inputs[len(consts) :]]
@@ -129,7 +120,7 @@ def native_call(
     donated = program.donated[len(program.donated) - len(inputs) :]
     seat = program.device.chosen if pinned else seat_of(program.device, given)
     made = questions.native_call(
-        program.executable, program.device, CallKind(seat, in_tree, kinds, consts, out_tree, outputs, donated)
+        program.executable, program.device, CallKind(seat, in_tree, kinds, consts, out_tree, outputs, donated, told)
     )
     if made is None or made is later or all(map(is_concrete, given)):
         return made

@@ -290,10 +290,9 @@ def test_bad_input(name):
         call()
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "binom", "geom"])
+@pytest.mark.parametrize("name", ["bernoulli", "geom"])
 def test_no_number_is_no_count(name):
-    family = getattr(stats, name)
-    shapes = (5, 0.3) if name == "binom" else (0.3,)
+    family, shapes = getattr(stats, name), (0.3,)
     for f in (family.pmf, family.logpmf):
         found = f(jnp.array([np.nan, 1.0]), *shapes)
         assert np.isnan(found[0]) and np.isfinite(found[1])
@@ -341,3 +340,34 @@ def test_beta_binomial_counts_by_jaxs_bounds() -> None:
         stats.betabinom.pmf(k, 5, 2.0, 3.0, 0.5), [0, 0.0967264, 0.2127974, 0.2455357, 0.0818452, np.nan], rtol=1e-4
     )
     assert np.isnan(stats.betabinom.pmf(1, 5, -1.0, 2.0)) and stats.betabinom.pmf(0, 0, 1.0, 1.0) == 1
+
+
+def test_binomial_counts_that_chance_does_not_decide() -> None:
+    assert stats.binom.pmf(np.float32([0, 1, np.nan]), 0, 0.5).tolist() == [1, 0, 0]
+    assert stats.binom.pmf(5, 5, 1.0) == stats.binom.pmf(0, 5, 0.0) == 1
+
+
+@pytest.mark.parametrize("name", ["gumbel_r", "gumbel_l"])
+def test_gumbel_distributions_have_positive_scales_and_no_ends(name: str) -> None:
+    family = getattr(stats, name)
+    assert np.isnan(family.ppf(np.float32([0, 1, np.nan, -1]))).all()
+    for kind in ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"):
+        assert np.isnan(getattr(family, kind)(np.float32([-1, 0, 1]), 0.0, np.float32([[-2], [0]]))).all()
+
+
+def test_wrapped_distributions_are_proper_everywhere() -> None:
+    assert np.isnan(stats.wrapcauchy.pdf(np.float32([-1, 1, 100]), 1.0)).all()
+
+
+def test_bounded_distributions_refuse_complex_numbers() -> None:
+    for family in (stats.expon, stats.uniform, stats.gumbel_r):
+        with pytest.raises(TypeError, match="t does not accept dtype complex64"):
+            family.pdf(jnp.array([1j]))
+
+
+def test_values_of_arrays_are_strongly_typed_but_for_some() -> None:
+    """Recorded from JAX."""
+    k = jnp.arange(3)
+    assert not stats.norm.pdf(k, 0.3).weak_type and not stats.t.logpdf(k, 3.0).weak_type
+    assert stats.poisson.pmf(k, 3.0).weak_type and stats.vonmises.pdf(k, 3.0).weak_type
+    assert stats.norm.pdf(1, 0.3).weak_type

@@ -17,5 +17,5 @@ cdf = _of.probability("cdf", lambda z: jnp.arctan2(jnp.ones_like(z), -z) / math.
 logcdf = _of.log("logcdf", cdf)
 sf = _of.probability("sf", lambda z: jnp.arctan2(jnp.ones_like(z), z) / math.pi)
 logsf = _of.log("logsf", sf)
-ppf = _of.quantile("ppf", lambda q: jnp.tan(math.pi * (q - 0.5)))
-isf = _of.quantile("isf", lambda q: jnp.tan(math.pi * (0.5 - q)))
+ppf = _of.quantile("ppf", lambda q: jnp.tan(math.pi * q - math.pi / 2))
+isf = _of.quantile("isf", lambda q: jnp.tan(math.pi / 2 - math.pi * q))

@@ -13,7 +13,7 @@ from typing import Any
 from polyax import numpy as jnp
 from polyax.lax import lenient as lax
 from polyax.numpy.fused import fused
-from polyax.numpy.promotion import promote_args_inexact
+from polyax.numpy.promotion import promote_args_inexact, strong
 from polyax.ops.basis import named
 
 Formula = Callable[..., Any]
@@ -34,6 +34,9 @@ WHAT = {
 LIMITS = {"cdf": (0.0, 1.0), "logcdf": (-jnp.inf, 0.0), "sf": (1.0, 0.0), "logsf": (0.0, -jnp.inf)}
 """What functions of probability are below the support and above it."""
 
+STAYS_WEAK = {"binom", "gennorm", "poisson", "vonmises", "wrapcauchy", "gamma.sf", "gamma.logsf", "pareto.logcdf"}
+"""Whose values of arrays are of a weak type where the arguments' common one is; all others' aren't, as in JAX."""
+
 
 def made(family: str, kind: str, fun: Formula, required: Sequence[str], defaults: dict[str, Any]) -> Any:
     """A public function of broadcasting arguments, which are promoted to one floating dtype."""
@@ -48,7 +51,9 @@ def made(family: str, kind: str, fun: Formula, required: Sequence[str], defaults
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
-        return program(*map(jnp.asarray, promote_args_inexact(f"{family}.{kind}", *given.args)))
+        x, *rest = map(jnp.asarray, promote_args_inexact(f"{family}.{kind}", *given.args))
+        y = program(x, *rest)
+        return strong(y) if x.ndim and not STAYS_WEAK & {family, f"{family}.{kind}"} else y
 
     where = "with location ``loc``" + (" and ``scale``" if "scale" in defaults else "") if defaults else ""
     text = (
@@ -68,6 +73,7 @@ class LocationScale:
       low, high: the ends of its support in standard units.
       scaled: whether it has a location and a scale.
       proper: tells of the shapes whether there is such a distribution; where there isn't, all is NaN.
+      positive: whether all but quantiles is NaN for scales that aren't positive.
     """
 
     def __init__(
@@ -78,10 +84,11 @@ class LocationScale:
         high: float = jnp.inf,
         scaled: bool = True,
         proper: Formula | None = None,
+        positive: bool = False,
     ) -> None:
         self.family, self.shapes, self.low, self.high = family, tuple(shapes), low, high
         self.defaults: dict[str, Any] = {"loc": 0, "scale": 1} if scaled else {}
-        self.proper = proper
+        self.proper, self.positive = proper, positive
 
     def _standard(self, args: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
         if not self.defaults:
@@ -94,14 +101,19 @@ class LocationScale:
 
         def located(*args: Any) -> Any:
             z, shapes, scale = self._standard(args)
-            outside = (z < self.low) | (z > self.high)
+            outside = self._below(z) | (z > self.high)
             value = fun(jnp.where(outside, self._inside(), z), *shapes) - jnp.log(scale)
-            return self._if_proper(shapes, jnp.where(outside, -jnp.inf, value))
+            return self._if_proper(shapes, scale, jnp.where(outside, -jnp.inf, value))
 
         return made(self.family, "logpdf", located, ("x", *self.shapes), self.defaults)
 
-    def _if_proper(self, shapes: Sequence[Any], value: Any) -> Any:
-        return value if self.proper is None else jnp.where(self.proper(*shapes), value, jnp.nan)
+    def _below(self, z: Any) -> Any:
+        """Complex numbers are neither below nor above a bound."""
+        return lax.lt(z, self.low) if self.low > -jnp.inf else z < self.low
+
+    def _if_proper(self, shapes: Sequence[Any], scale: Any, value: Any) -> Any:
+        value = value if self.proper is None else jnp.where(self.proper(*shapes), value, jnp.nan)
+        return jnp.where(lax.gt(scale, 0), value, jnp.nan) if self.positive else value
 
     def _inside(self) -> float:
         return 0.0 if self.low == -jnp.inf else self.low + 0.5
@@ -110,22 +122,22 @@ class LocationScale:
         """From a function of probability in standard units; outside of the support it is flat."""
 
         def located(*args: Any) -> Any:
-            z, shapes, _ = self._standard(args)
+            z, shapes, scale = self._standard(args)
             if self.low == -jnp.inf:
-                return fun(z, *shapes)
-            below, above = z < self.low, (z == jnp.inf if self.high == jnp.inf else z > self.high)
+                return self._if_proper(shapes, scale, fun(z, *shapes))
+            below, above = self._below(z), (z == jnp.inf if self.high == jnp.inf else z > self.high)
             value = fun(jnp.where(below | above, self._inside(), z), *shapes)
             value = jnp.where(below, LIMITS[kind][0], jnp.where(above, LIMITS[kind][1], value))
-            return self._if_proper(shapes, value)
+            return self._if_proper(shapes, scale, value)
 
         return made(self.family, kind, located, (argument, *self.shapes), self.defaults)
 
-    def quantile(self, kind: str, fun: Formula, argument: str = "q") -> Any:
-        """From the inverse of a function of probability in standard units."""
+    def quantile(self, kind: str, fun: Formula, argument: str = "q", ends: bool = True) -> Any:
+        """From the inverse of a function of probability in standard units; NaN for 0 and 1 without ``ends``."""
 
         def located(q: Any, *rest: Any) -> Any:
             *shapes, loc, scale = rest
-            proper = (q >= 0) & (q <= 1)
+            proper = (q >= 0) & (q <= 1) if ends else lax.gt(q, 0) & lax.lt(q, 1)
             value = loc + scale * fun(jnp.where(proper, q, 0.5), *shapes)
             return jnp.where(proper, value, jnp.nan)
 

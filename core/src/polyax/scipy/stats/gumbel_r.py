@@ -7,7 +7,7 @@ from polyax.scipy.stats.families import LocationScale, log1mexp
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
-_of = LocationScale("gumbel_r")
+_of = LocationScale("gumbel_r", positive=True)
 
 logpdf = _of.logpdf(lambda z: -z - jnp.exp(-z))
 pdf = _of.pdf(logpdf)
@@ -15,4 +15,4 @@ cdf = _of.probability("cdf", lambda z: jnp.exp(-jnp.exp(-z)))
 logcdf = _of.probability("logcdf", lambda z: -jnp.exp(-z))
 sf = _of.probability("sf", lambda z: -jnp.expm1(-jnp.exp(-z)))
 logsf = _of.probability("logsf", lambda z: log1mexp(jnp.exp(-z)))
-ppf = _of.quantile("ppf", lambda q: -jnp.log(-jnp.log(q)), "p")
+ppf = _of.quantile("ppf", lambda q: -jnp.log(-jnp.log(q)), "p", ends=False)

@@ -44,6 +44,20 @@ def test_threads_are_lines_of_the_host_and_devices_planes() -> None:
     assert run.start_ns == 1e9 + 6000 and run.stats == [("kind", "run"), ("lines", "a.py:1")]
 
 
+def test_facts_are_told_apart_by_their_types() -> None:
+    """What is written once is written for what looks the same."""
+    values = [1, 1.0, "1", True, "1.0", 0.0, -0.0, "True", 200, -1, [1], "[1]"]
+    event = {"ph": "X", "tid": 7, "cat": "annotation", "name": "work", "ts": 5, "dur": 1}
+    events = [event | {"args": {"x": v}} for v in values * 2]
+    (host,) = profiler.ProfileData.from_serialized_xspace(
+        planes.encoded(TRACE | {"traceEvents": [TRACE["traceEvents"][0], *events]})
+    ).planes
+    (line,) = host.lines
+    told = [dict(e.stats)["x"] for e in line.events]
+    expected = [1, 1.0, "1", 1, "1.0", 0.0, -0.0, "True", 200, -1, "[1]", "[1]"] * 2
+    assert list(map(repr, told)) == list(map(repr, expected))
+
+
 def test_what_jax_writes_is_read() -> None:
     (plane,) = profiler.ProfileData.from_serialized(OF_JAX).planes
     (line,) = plane.lines

@@ -9,8 +9,13 @@ WORD = 2**64
 """Numbers below zero are written as what they are modulo this."""
 
 
+_SHORT = [bytes([n]) for n in range(0x80)]
+
+
 def varint(n: int) -> bytes:
     """A number, seven bits in each byte, the lowest first."""
+    if 0 <= n <= 0x7F:
+        return _SHORT[n]
     n, out = n % WORD, bytearray()
     while n > 0x7F:
         out.append(n & 0x7F | 0x80)

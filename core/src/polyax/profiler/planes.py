@@ -43,6 +43,7 @@ class _Plane:
     def __init__(self, n: int, name: str) -> None:
         self.events: dict[str, int] = {}
         self.facts: dict[str, int] = {}
+        self.written: dict[tuple[str, Any], bytes] = {}
         self.body = number(1, n) + chunk(2, name.encode())
 
     def line(self, n: int, name: str, began: int, events: Sequence[Mapping[str, Any]]) -> None:
@@ -52,9 +53,17 @@ class _Plane:
     def _event(self, e: Mapping[str, Any]) -> bytes:
         name = self.events.setdefault(e["name"], len(self.events) + 1)
         written = number(1, name) + number(2, round(e["ts"] * 1e6)) + number(3, round(e["dur"] * 1e6))
-        for fact, value in {"kind": e["cat"], **e["args"]}.items():
-            written += chunk(4, number(1, self.facts.setdefault(fact, len(self.facts) + 1)) + _value(value))
-        return written
+        return written + b"".join([self._fact(*fact) for fact in ({"kind": e["cat"]} | e["args"]).items()])
+
+    def _fact(self, name: str, value: Any) -> bytes:
+        """Written once: a step tells the same each time."""
+        value = value if isinstance(value, (int, float)) else str(value)
+        key = name, value if isinstance(value, str) else repr(value).encode()  # 1 isn't 1.0, and both aren't texts
+        found = self.written.get(key)
+        if found is None:
+            named = number(1, self.facts.setdefault(name, len(self.facts) + 1))
+            found = self.written[key] = chunk(4, named + _value(value))
+        return found
 
     def finish(self) -> bytes:
         for field, names in ((4, self.events), (5, self.facts)):  # event_metadata, stat_metadata
@@ -67,7 +76,7 @@ class _Plane:
 def _value(value: Any) -> bytes:
     if isinstance(value, int):
         return number(4, value)
-    return double(2, value) if isinstance(value, float) else chunk(5, str(value).encode())
+    return double(2, value) if isinstance(value, float) else chunk(5, value.encode())
 
 
 # --- read again -------------------------------------------------------------------------------------------------------

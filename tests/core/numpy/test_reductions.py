@@ -49,6 +49,7 @@ def test_others(name, axis):
         ("sum", "int8", "int32"), ("sum", "uint8", "uint32"), ("sum", "bool", "int32"), ("sum", "float16", "float16"),
         ("mean", "int32", "float32"), ("mean", "bool", "float32"), ("max", "bool", "bool"), ("prod", "int16", "int32"),
         ("var", "complex64", "float32"), ("argmax", "float32", "int32"), ("cumsum", "bool", "int32"),
+        ("count_nonzero", "bool", "int32"),
     ],
 )  # fmt: skip
 def test_dtypes(name, dtype, want):

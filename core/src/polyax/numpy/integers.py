@@ -9,7 +9,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
-from polyax.numpy.broadcast import choose
+from polyax.numpy.broadcast import as_mask, choose
 from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, promote_args
 from polyax.numpy.shapes import moveaxis, ravel
 
@@ -82,7 +82,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         raise TypeError(f"packbits: Expected an input array of integer or boolean data type, got {x.aval}")
     weights = _weights(bitorder)
     x, axis = (ravel(x), 0) if axis is None else (x, canonicalize_axis(axis, x.ndim))
-    bits = moveaxis(convert(lax.ne(x, 0), _UINT8), axis, -1)
+    bits = moveaxis(convert(as_mask(x), _UINT8), axis, -1)
     *rest, size = bits.shape
     bits = lax.pad(bits, np.uint8(0), [(0, 0, 0)] * len(rest) + [(0, -size % 8, 0)])
     rows = lax.reshape(bits, (*rest, -(-size // 8), 8))

@@ -266,7 +266,7 @@ any = _logical("any", lax.reduce_or, False, "Whether an element over ``axis`` is
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The number of nonzero elements over ``axis``, as an integer."""
     a = ensure_array("count_nonzero", a)
-    return sum(lax.ne(a, 0), axis, dtype=dtypes.default_int(), keepdims=keepdims)
+    return sum(as_mask(a), axis, dtype=dtypes.default_int(), keepdims=keepdims)
 
 
 # --- means and variances ----------------------------------------------------------------------------------------------

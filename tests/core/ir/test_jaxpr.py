@@ -213,3 +213,14 @@ def test_text_with_lines_and_without_types() -> None:
     assert [str(e) for e in program.eqns] == ["a:f32[] = sin b", "a:f32[] = mul b 2.0:f32[]"]
     with pytest.raises(ValueError, match="Unknown keyword arguments: {'foo': 1}"):
         program.jaxpr.replace(foo=1)
+
+
+def test_digits_of_numbers_tell_where_they_come_from() -> None:
+    """Python's are written as they are given where they stay weakly typed, as in JAX."""
+    of_one = str(polyax.make_jaxpr(lambda x: (x * 0.1, lax.cond(x > 1e-8, lambda: 0.3, lambda: -np.inf)))(1.0))
+    for text in ("mul a 0.1:f32[]", "gt a 1e-08:f32[]", "in (0.3:f32[],)", "in (-inf:f32[],)"):
+        assert text in of_one
+    of_three = str(polyax.make_jaxpr(lambda x: (x * 0.1, lax.mul(x, 2.0), x * np.pi))(np.ones(3, np.float32)))
+    for text in ("mul a 0.10000000149011612:f32[]", "mul a 2.0:f32[]", "mul a 3.1415927410125732:f32[]"):
+        assert text in of_three
+    assert "mul a 2.0:bf16[]" in str(polyax.make_jaxpr(lambda x: x * 2)(polyax.numpy.ones(3, "bfloat16")))

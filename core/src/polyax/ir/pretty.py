@@ -86,16 +86,21 @@ class _Namer:
         """``_`` for what nobody reads."""
         return self.typed(v) if v in self.used else f"_:{v.aval.str_short(True)}" if self._types else "_"
 
-    def atom(self, v: Atom) -> str:
-        return literal(v) if isinstance(v, Literal) else self(v)
+    def atom(self, v: Atom, beside: Sequence[Atom] = ()) -> str:
+        return literal(v, beside) if isinstance(v, Literal) else self(v)
 
 
-def literal(lit: Literal) -> str:
-    """A constant with its type."""
+def literal(lit: Literal, beside: Sequence[Atom] = ()) -> str:
+    """A constant with its type: what Python's numbers became, with the digits that tell which, unless it stands
+    ``beside`` numbers of a type that isn't weak."""
     value = lit.val
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.item() if value.dtype.kind != "V" else value
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind != "V":
+        value = str(value) if lit.aval.weak_type and not _is_typed(lit, beside) else value.item()
     return f"{value}:{lit.aval.str_short(True)}"
+
+
+def _is_typed(lit: Literal, beside: Sequence[Atom]) -> bool:
+    return any(a.aval.dtype == lit.aval.dtype and not a.aval.weak_type for a in beside)
 
 
 def pretty_jaxpr(self: Jaxpr) -> str:
@@ -225,7 +230,7 @@ def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
     if eqn.primitive.text is not None:
         return eqn.primitive.text(outs, [*map(name.atom, eqn.invars)], eqn.invars[0].aval.shape, **eqn.params)
     head = " ".join([*outs, *["="][: len(outs)], eqn.primitive.name])
-    args = "".join(f" {name.atom(v)}" for v in eqn.invars)
+    args = "".join(f" {name.atom(v, eqn.invars)}" for v in eqn.invars)
     shown = _params(_shown(eqn), name, indent + 2)
     if not shown:
         return head + args

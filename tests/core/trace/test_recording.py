@@ -46,6 +46,7 @@ BESIDE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "an array of NumPy without dimensions": (lambda x: x + np.array(2, np.float32), "add a 2.0:f32[]"),
     "a comparison with zero": (jnp.isneginf, "eq a -inf:f32[]"),
     "numbers as truth values": (lambda x: x.astype(bool), "convert_element_type[new_dtype=bool weak_type=False] a"),
+    "whether any number is true": (jnp.any, "convert_element_type[new_dtype=bool weak_type=False] a"),
     "a part of a constant": (lambda x: x + jnp.asarray(X)[1:2], "slice[limit_indices=(2,) start_indices=(1,)"),
 }
 

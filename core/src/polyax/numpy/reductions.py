@@ -250,7 +250,7 @@ def _logical(name: str, op: Callable[..., Any], unit: bool, doc: str) -> Callabl
         refuse_out(name, out)
         a = ensure_array(name, a)
         axes = named_axes(axis, a.ndim, name)
-        truth = convert(as_mask(a), np.dtype(bool))  # not weak, whatever is compared with zero
+        truth = a.astype(bool)
         mask = mask_of(name, where)
         if mask is not None:
             truth = choose(mask, truth, unit)

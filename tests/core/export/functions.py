@@ -324,6 +324,10 @@ FUNCTIONS |= {
             lambda x: (jnp.fft.fftshift(x), jnp.roll(x, x.shape[0] // 2, 0)),
             lambda x: lax.linalg.svd(x, compute_uv=False),
             lambda x: jnp.linspace(0, 1, x.shape[0]),
+            lambda x: (jnp.repeat(x, x.shape[0], 0), jnp.repeat(x, x.shape[1]), jnp.repeat(2.0, x.shape[0])),
+            lambda x: (jnp.roll(x, 9, 0), jnp.roll(x, -2, 1), jnp.roll(x, 3)),
+            lambda x: polyax.ops.segment_max(x, jnp.arange(x.shape[0]) % 2, x.shape[1]),
+            lambda x: polyax.ops.segment_sum(x, jnp.arange(x.shape[0]), 2 * x.shape[0]),
         ]
     )
 }

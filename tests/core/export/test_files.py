@@ -282,3 +282,36 @@ def pull(x: Any) -> Any:
 
 if __name__ == "__main__":
     GOLDEN.write_bytes(exported_model().serialize(vjp_order=1))
+
+
+def test_types_that_were_saved_are_not_weak() -> None:
+    made = export.export(polyax.jit(lambda x: (x, 2.0)))(1.0)
+    loaded = export.deserialize(made.serialize())
+    assert [a.weak_type for a in (*made.in_avals, *made.out_avals)] == [True] * 3
+    assert not any(a.weak_type for a in (*loaded.in_avals, *loaded.out_avals))
+    assert [y.weak_type for y in made.call(3.0)] == [True, True]
+    assert [y.weak_type for y in loaded.call(3.0)] == [False, False]
+
+
+def test_calling_conventions() -> None:
+    f = polyax.jit(lambda x: x)
+    assert export.export(f)(1.0).calling_convention_version == 10
+    try:
+        polyax.config.update("export_calling_convention_version", 9)
+        assert export.deserialize(export.export(f)(1.0).serialize()).calling_convention_version == 9
+        polyax.config.update("export_calling_convention_version", 8)
+        with pytest.raises(ValueError, match=r"version 8 is outside the range of supported versions \[9..10\]"):
+            export.export(f)(1.0)
+    finally:
+        polyax.config.update("export_calling_convention_version", 10)
+
+
+def test_platforms_of_calls_inside() -> None:
+    """What is exported calls only what was exported for its platforms, wherever it is made."""
+    inner = export.export(polyax.jit(lambda x: x + 1), platforms=("tpu", "cuda"))(1.0)
+    assert export.export(polyax.jit(lambda x: inner.call(x)), platforms=("tpu",))(1.0).platforms == ("tpu",)
+    with pytest.raises(
+        ValueError, match=r"was exported for platforms '\('tpu', 'cuda'\)' but it is used on '\('cpu', 't"
+    ):
+        export.export(polyax.jit(lambda x: inner.call(x)), platforms=("tpu", "cpu"))(1.0)
+    assert export.export(polyax.jit(lambda x: x), platforms=[])(1.0).platforms == (export.default_export_platform(),)

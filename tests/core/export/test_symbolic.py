@@ -153,6 +153,31 @@ def test_sizes_that_only_some_values_allow() -> None:
         made.call(floats(5))
 
 
+def test_refusals_with_symbolic_sizes() -> None:
+    made = lambda f: export.export(polyax.jit(f))(Spec(export.symbolic_shape("b"), np.float32))
+    for kind, match, f in (
+        (ValueError, "has step == 0", lambda x: jnp.arange(0, x.shape[0], 0)),
+        (
+            ValueError,
+            "must be either dimension expressions or integers: start=0.0",
+            lambda x: jnp.arange(0.0, x.shape[0]),
+        ),
+        (
+            InconclusiveDimensionOperation,
+            "the step .b - 2. must be",
+            lambda x: jnp.arange(0, x.shape[0], x.shape[0] - 2),
+        ),
+        (InconclusiveDimensionOperation, "the stop .b - 2. must be resolved", lambda x: x[: x.shape[0] - 2]),
+        (ValueError, "'reflect' or 'symmetric' .* axis size .= b.", lambda x: jnp.pad(x, 1, mode="reflect")),
+        (ValueError, "non-constant `repeats`", lambda x: jnp.repeat(x, x.shape[0], total_repeat_length=8)),
+        (ValueError, "symbolic number of sections", lambda x: jnp.split(x, x.shape[0] // 2)),
+        (NotImplementedError, "over axis of non-constant size: b", lambda x: lax.associative_scan(jnp.add, x)),
+    ):
+        with pytest.raises(kind, match=match):
+            made(f)
+    assert out_shapes(lambda x: lax.slice_in_dim(x, 0, x.shape[0], 2), "b") == "float32[floordiv(b - 1, 2) + 1]"
+
+
 NUMBERS = np.float32([4, 3, 2, 1, 0])
 ORDERED = {
     "median": (jnp.median, np.median),

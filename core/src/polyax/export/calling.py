@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 from polyax.transforms.memo import kept
 
+exporting_for: ContextVar[tuple[str, ...]] = ContextVar("exporting_for", default=())
+"""The platforms that a function is being exported for: what it calls must have been exported for all of them."""
 Exported = Any
 """The class of that name, which is made of what is here."""
 
@@ -56,7 +59,7 @@ def _check_platform(e: Exported, leaves: Sequence[Any]) -> None:
     if any(str(c) == "platform" for c in e.disabled_safety_checks):
         return
     placed = {d.platform for x in leaves if is_concrete(x) and x.committed for d in x.devices()}
-    used = placed or {default_backend()}
+    used = placed or set(exporting_for.get()) or {default_backend()}
     if not used <= set(e.platforms):
         raise ValueError(
             f"Function '{e.fun_name}' was exported for platforms '{e.platforms}' but it is used on "
@@ -106,13 +109,13 @@ def _run(e: Exported, leaves: Sequence[Any]) -> list[Any]:
 
 
 def _completed(e: Exported, avals: Sequence[ShapedArray], outs: Sequence[Any]) -> list[Any]:
-    """The results with those that hold no information, which the program leaves out."""
+    """The results with those that hold no information, which the program leaves out, and of the types that it gives."""
     if len(outs) == len(e.out_avals):
-        return list(outs)
+        return [_typed(y, a) for y, a in zip(outs, e.out_avals, strict=True)]
     env, given = _sizes(e, avals), iter(outs)
     shapes = [tuple([evaluated(d, env) for d in a.shape]) for a in e.out_avals]
     return [
-        np.zeros(shape, float0) if a.dtype == float0 else next(given)
+        np.zeros(shape, float0) if a.dtype == float0 else _typed(next(given), a)
         for a, shape in zip(e.out_avals, shapes, strict=True)
     ]
 

@@ -205,7 +205,7 @@ def _no_program(_: Any) -> int:
 
 
 def deserialize(blob: bytearray) -> Exported:
-    """The function that was saved as these bytes. Nothing of them is executed.
+    """The function that was saved as these bytes. Nothing of them is executed. Its types aren't weak.
 
     Raises:
       ValueError: they are no exported function, aren't whole, or are of a version that this one can't read.
@@ -228,7 +228,7 @@ def _loaded(levels: Sequence[dict[str, Any]], blobs: Sequence[bytes]) -> Exporte
     module = blobs[this["program"]]
     program = programs.loads(module)
     read = ValueReader((), (), _scope(program))
-    in_avals, out_avals = (tuple(read.all(end)) for end in this["avals"])
+    in_avals, out_avals = (tuple([a.strip_weak_type() for a in read.all(end)]) for end in this["avals"])
     ins, outs = (tuple(read.all(end)) for end in this["shardings"])
     found = assembled(
         module,

@@ -12,13 +12,14 @@ from polyax.api.stages import Traced, Wrapped
 from polyax.api.vjp import vjp
 from polyax.control.inner.programs import with_ends
 from polyax.export import programs
-from polyax.export.calling import is_symbolic
+from polyax.export.calling import exporting_for, is_symbolic
 from polyax.export.dims import DimExpr, UnexpectedDimVar, evaluated
 from polyax.export.exported import DisabledSafetyCheck, Exported, Shardings, assembled
 from polyax.export.plain import plain
 from polyax.export.scopes import SymbolicScope
 from polyax.export.solving import Solution, argument_names
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.dtypes import float0, is_inexact
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.meshes.axes import AbstractMesh
@@ -82,11 +83,27 @@ def export(
         check_scopes(name_of(fun_jit), args_specs, kwargs_specs)
         asked = [_abstract_sharding(x) for x in tree_leaves((args_specs, kwargs_specs))]
         args_specs, kwargs_specs = tree_map(_without_sharding, (args_specs, kwargs_specs))
-        made = fun_jit.trace(*args_specs, **kwargs_specs)
-        names = (default_export_platform(),) if platforms is None else tuple(platforms)
+        names = tuple(platforms or (default_export_platform(),))
+        before = exporting_for.set(names)
+        try:
+            made = fun_jit.trace(*args_specs, **kwargs_specs)
+        finally:
+            exporting_for.reset(before)
         return _exported(made, names, tuple(disabled_checks), asked)
 
     return do_export
+
+
+def _convention() -> int:
+    """The one that the flag asks for; there is no difference between them."""
+    lowest, highest = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
+    asked = config.get("export_calling_convention_version")
+    if not lowest <= asked <= highest:
+        raise ValueError(
+            f"The requested export calling convention version {asked} is outside the range of supported versions "
+            f"[{lowest}..{highest}]"
+        )
+    return asked
 
 
 def check_scopes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -153,7 +170,7 @@ def _of_program(closed: ClosedJaxpr, name: str, ends: Any, trees: Any, where: An
         platforms=platforms,
         effects=sorted(closed.effects, key=str),
         checks=checks,
-        convention=maximum_supported_calling_convention_version,
+        convention=_convention(),
         get_vjp=functools.cache(lambda e: _pullback(closed, e)),
     )
 

@@ -90,7 +90,6 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "tracer_error_num_traceback_frames": 5,
         "jax2tf_associative_scan_reductions": False,
         "jax2tf_default_native_serialization": True,
-        "export_calling_convention_version": 10,
         "export_ignore_forward_compatibility": False,
         "serialization_version": 0,
         "softmax_custom_jvp": False,

@@ -151,6 +151,7 @@ FLAGS: dict[str, Flag] = {
         Flag("disallow_mesh_context_manager", False, parse_bool, "raise at `with mesh`"),
         Flag("allow_f16_reductions", True, parse_bool, "whether reduce_sum may sum in 16 bits", traced=True),
         Flag("check_static_indices", False, parse_bool, "raise where a static index is out of bounds", traced=True),
+        Flag("export_calling_convention_version", 10, int, "what is exported says that it follows this convention"),
         Flag("no_tracing", False, parse_bool, "raise where a jitted function would be traced"),
         Flag("no_execution", False, parse_bool, "raise where a program would run", traced=True),
         Flag("transfer_guard", None, _GUARD, "what copies between host and devices, and among these, do"),

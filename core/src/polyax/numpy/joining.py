@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import errors
+from polyax.ir.dims import is_symbolic_dim
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.arrays import asarray
@@ -174,6 +175,13 @@ def repeat(
     """
     check_arraylike("repeat", a, repeats)
     a, axis = along(atleast_1d(unwrap(a)), axis)
+    if is_symbolic_dim(repeats):
+        if total_repeat_length is not None:
+            raise ValueError(
+                "jnp.repeat with a non-constant `repeats` is supported only when `total_repeat_length` is None. "
+                f"({repeats=} {total_repeat_length=})"
+            )
+        return _each_repeated(a, repeats, axis)
     if total_repeat_length is None and is_traced(repeats):
         raise errors.ConcretizationTypeError(
             "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "

@@ -289,11 +289,19 @@ def _rolled(a: Any, shift: Any, axis: int) -> Any:
         start = lax.rem(lax.add(lax.rem(lax.neg(shift), n), n), n)
         return lax.dynamic_slice_in_dim(twice, start, n, axis)
     by: Any = dim_index(shift)
-    if not is_symbolic_dim(n) or not 0 <= by <= n:
+    if not (is_symbolic_dim(n) and _is_between(by, n)):
         by = by % n
     if by == 0:
         return a
     return lax.concatenate([lax.slice_in_dim(a, n - by, n, axis=axis), lax.slice_in_dim(a, 0, n - by, axis=axis)], axis)
+
+
+def _is_between(by: Any, n: Any) -> bool:
+    """Whether it is known to need no remainder."""
+    try:
+        return 0 <= by <= n
+    except errors.InconclusiveDimensionOperation:
+        return False
 
 
 # --- splitting --------------------------------------------------------------------------------------------------------
@@ -328,9 +336,11 @@ def _cuts(where: Any, size: int, equal: bool) -> list[int]:
     if shape_of(where) != () or isinstance(where, (list, tuple)):
         inner = [min_dim(max_dim(i + size if i < 0 else i, 0), size) for i in map(dim_index, where)]
         return [0, *inner, size]
+    if is_symbolic_dim(where):
+        raise ValueError("jax.numpy.split with a symbolic number of sections is not supported")
     parts = int(where)
     if equal and size % parts:
-        raise ValueError("array split does not result in an equal division")
+        raise ValueError(f"array split does not result in an equal division: rest is {size % parts}")
     small, larger = divmod(size, parts)
     sizes = [small + 1] * larger + [small] * (parts - larger)
     return [0, *itertools.accumulate(sizes)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dims import dim_index
 from polyax.ir.errors import ConcretizationTypeError
 from polyax.meshes.resharding import with_out_sharding
 from polyax.ops.basis import broadcast_in_dim, expand_dims, full, named
@@ -78,9 +78,10 @@ def _count(name: str, ids: Any, given: int | None) -> int:
                 f"{name} needs to know the number of segments while it is traced: give num_segments."
             )
         return max(int(np.max(np.asarray(ids), initial=-1)) + 1, 0)
-    if index(given) < 0:
+    count = dim_index(given)
+    if count < 0:
         raise ValueError(f"{name} num_segments must be non-negative, got {given}.")
-    return index(given)
+    return count
 
 
 def _extreme(highest: bool) -> Callable[[Any], Any]:

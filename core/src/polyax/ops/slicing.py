@@ -84,7 +84,7 @@ def _slice_abstract(
         )
     if any(s <= 0 for s in steps):
         raise TypeError(f"slice strides must be positive, got {steps}")
-    shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, limits, steps, strict=True))
+    shape = tuple((b - a - 1) // s + 1 for a, b, s in zip(starts, limits, steps, strict=True))
     return [ShapedArray(shape, x.dtype, x.weak_type)]
 
 

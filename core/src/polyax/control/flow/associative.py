@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.ir.aval import aval_of
+from polyax.ir.dims import is_symbolic_dim
 from polyax.ops.basis import canonical_axis, expand_dims, reshape
 from polyax.ops.joining import concatenate
 from polyax.ops.shape import rev
@@ -62,6 +63,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], xs: Leaves, axes: Sequence[int]) -> Leaves:
     """Neighbours are combined, the prefixes of the pairs are those at odd places, and the others need one step more."""
     n = aval_of(xs[0]).shape[axes[0]]
+    if is_symbolic_dim(n):
+        raise NotImplementedError(f"associative scan over axis of non-constant size: {n}.")
     if n < 2:
         return xs
 

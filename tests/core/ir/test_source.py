@@ -83,6 +83,16 @@ def test_columns_of_lines_are_told_below_each_other() -> None:
     assert jax.make_jaxpr(lambda x: x)(1.0).pretty_print(source_info=True) == "{ lambda ; a:f32[]. let  in (a,) }"
 
 
+def test_what_counts_by_lines_tells_no_columns() -> None:
+    def f(x: Any) -> Any:
+        with jax.named_scope("twice"):
+            return jnp.sin(x) + jnp.cos(x)
+
+    program = jax.make_jaxpr(f)(1.0)
+    line = f"{__file__}:{f.__code__.co_firstlineno + 2} (f) in twice"
+    assert {e.source.by_line for e in program.eqns} == {line} and len({str(e.source) for e in program.eqns}) == 3
+
+
 def test_names_of_no_line() -> None:
     (eqn,) = jax.make_jaxpr(jnp.sin)(1.0).eqns  # a program of polyax's own function: who calls it, tells the line
     assert (eqn.source_info.traceback, eqn.source_info.name_stack) == (None, "")

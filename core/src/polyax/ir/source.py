@@ -190,9 +190,21 @@ class Source(NamedTuple):
                 return line
         return self.code.co_firstlineno
 
-    def __str__(self) -> str:
+    @property
+    def by_line(self) -> str:
+        """The text without the column, for what counts by lines.
+
+        >>> Source(inside.__code__, 0).by_line.endswith(f"source.py:{Source(inside.__code__, 0).line} (inside)")
+        True
+        """
+        return self._text(f"{self.code.co_filename}:{self.line}")
+
+    def _text(self, at: str) -> str:
         scope = f" in {self.scope}" if self.scope else ""
-        return f"{self._at()} ({self.code.co_name}){scope}"
+        return f"{at} ({self.code.co_name}){scope}"
+
+    def __str__(self) -> str:
+        return self._text(self._at())
 
 
 class Nowhere(NamedTuple):

@@ -213,7 +213,7 @@ class Recording:
     def _chrome(self, event: Event) -> dict[str, Any]:
         kind, title, facts = self._for(event.part) if isinstance(event.part, AskedWork) else event.part
         if isinstance(line := facts.get("lines"), Source):
-            facts = {**facts, "lines": str(line)}
+            facts = {**facts, "lines": line.by_line}
         times = {"ts": self._since(event.start), "dur": (event.end - event.start) / 1e3}
         return {"ph": "X", "pid": 1, "tid": event.line, "cat": kind, "name": title, "args": facts, **times}
 

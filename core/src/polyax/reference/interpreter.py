@@ -64,7 +64,7 @@ def _told(before: Callable[..., list[np.ndarray]], telling: Telling) -> Callable
         try:
             return before(eqn, args)
         finally:
-            telling.add("call", eqn.primitive.name, start, {"lines": str(eqn.source)} if eqn.source else {})
+            telling.add("call", eqn.primitive.name, start, {"lines": eqn.source.by_line} if eqn.source else {})
 
     return apply
 

@@ -70,7 +70,7 @@ def of_memory(held: Held) -> Flame:
     root = Flame(WHOLE, "all devices")
     for (calls, device), (count, nbytes) in held.items():
         frame = root.add(nbytes, count).within(WHOLE, device).add(nbytes, count)
-        for name in [short(str(Source(code, at))) for code, at in reversed(calls)] or [UNKNOWN]:
+        for name in [short(Source(code, at).by_line) for code, at in reversed(calls)] or [UNKNOWN]:
             frame = frame.within("memory", name).add(nbytes, count)
     return root
 

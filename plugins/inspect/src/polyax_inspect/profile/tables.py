@@ -107,7 +107,7 @@ def memory(held: Held, in_use: int, rows: int) -> str:
     """``own``: made by a line; ``all``: by it or by what it calls."""
     own: dict[tuple[str, str], list[int]] = {}
     for (calls, device), (count, nbytes) in held.items():
-        frames = list(dict.fromkeys(short(str(Source(code, at))) for code, at in calls)) or [UNKNOWN]
+        frames = list(dict.fromkeys(short(Source(code, at).by_line) for code, at in calls)) or [UNKNOWN]
         for n, frame in enumerate(frames):
             found = own.setdefault((frame, device), [0, 0, 0])
             found[2] += nbytes

@@ -64,7 +64,7 @@ def told_part(step: Step) -> ToldPart:
 def _facts(step: Step) -> dict[str, Any]:
     """What else a trace keeps: the name of a kernel, what moves, and the lines that it is for."""
     named = {"kernel": step.kernel.name} if isinstance(step, KernelStep) else {}
-    lines = dict.fromkeys(str(source) for source in sources(step.primitives))
+    lines = dict.fromkeys(source.by_line for source in sources(step.primitives))
     return {**named, "bytes": step.bytes_moved, "flops": step.flops, **({"lines": "\n".join(lines)} if lines else {})}
 
 

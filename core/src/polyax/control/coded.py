@@ -14,10 +14,11 @@ import numpy as np
 from polyax.control.callback import CALLBACKS, debug_print_p
 from polyax.control.elaboration import MOVING
 from polyax.control.inner.programs import with_programs
+from polyax.control.inner.stand_ins import StandIns
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import bits_of
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, sub_jaxprs
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, sub_jaxprs
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ops import basis, compare, elementwise, gather, reduce
 from polyax.ops.codes import CODE, code_of, computed_in, format_of, number
@@ -40,63 +41,34 @@ def _narrow(atom: Atom) -> bool:
     return atom.aval.dtype in dtypes.NARROW
 
 
-class _Coding:
-    """What stands for variables of narrow types, and the equations so far."""
+class _Coding(StandIns):
+    """Codes stand for values of narrow types."""
 
-    def __init__(self) -> None:
-        self.env: dict[Var, Atom] = {}
-        self.eqns: list[Eqn] = []
+    def concerns(self, atom: Atom) -> bool:
+        return _narrow(atom)
 
-    def of(self, program: ClosedJaxpr) -> ClosedJaxpr:
-        jaxpr = program.jaxpr
-        constvars, invars = ([self._new(v) for v in vs] for vs in (jaxpr.constvars, jaxpr.invars))
-        unchanged = [self._put(eqn) for eqn in jaxpr.eqns]
-        if all(unchanged) and not self.env and not any(map(_narrow, jaxpr.outvars)):
-            return program
-        outs = [self._read(a) for a in jaxpr.outvars]
-        consts = [_code(c) if _narrow(v) else c for v, c in zip(jaxpr.constvars, program.consts, strict=True)]
-        return ClosedJaxpr(Jaxpr(constvars, invars, outs, self.eqns, jaxpr.effects, jaxpr.debug_name), consts)
+    def type_of(self, aval: ShapedArray) -> ShapedArray:
+        return aval.update(dtype=CODE, weak_type=False)
 
-    def _new(self, v: Var) -> Var:
-        if not _narrow(v):
-            return v
-        self.env[v] = new = Var(v.aval.update(dtype=CODE, weak_type=False))
-        return new
-
-    def _read(self, atom: Atom) -> Atom:
-        if not isinstance(atom, Literal):
-            return self.env.get(atom, atom)
-        if not _narrow(atom):
-            return atom
+    def literal(self, atom: Literal) -> Literal:
         value = np.asarray(atom.val).astype(atom.aval.dtype)
-        return Literal(_code(value)[()], atom.aval.update(dtype=CODE, weak_type=False))
+        return Literal(_code(value)[()], self.type_of(atom.aval))
 
-    def _put(self, eqn: Eqn) -> bool:
-        """Appends what stands for the equation; whether that is the equation itself."""
+    def const(self, value: Any) -> np.ndarray:
+        return _code(value)
+
+    def put(self, eqn: Eqn) -> bool:
         concerned = any(map(_narrow, (*eqn.invars, *eqn.outvars)))
         if sub_jaxprs(eqn) or not concerned:
             inner = with_programs(eqn, coded)
             if concerned:
-                invars, outvars = [self._read(a) for a in eqn.invars], [self._new(v) for v in eqn.outvars]
-                inner = inner.replace(invars=invars, outvars=outvars)
-            return self._append(inner) is eqn
-        ends = [self._read(a) for a in eqn.invars]
-        avals = [a.aval.update(vma=frozenset(), sharding=None) for a in ends]
+                inner = inner.replace(outvars=[self.new(v) for v in eqn.outvars])
+            return self.append(inner) is eqn
+        operands = [self.read(a) for a in eqn.invars]
+        avals = [a.aval.update(vma=frozenset(), sharding=None) for a in operands]
         made = trace_to_jaxpr(lambda *args: _on_codes(eqn, args), avals, name=eqn.primitive.name)
-        self.env.update(zip(made.jaxpr.invars, ends, strict=True))
-        self.env.update(
-            zip(made.jaxpr.constvars, [Literal(c, v.aval) for c, v in zip(made.consts, made.jaxpr.constvars)])
-        )
-        for inner in made.eqns:
-            self._append(inner)
-        self.env.update(zip(eqn.outvars, map(self._read, made.jaxpr.outvars), strict=True))
+        self.put_program(eqn, made, operands)
         return False
-
-    def _append(self, eqn: Eqn) -> Eqn:
-        atoms = [self._read(a) for a in eqn.invars]
-        same = all(a is b for a, b in zip(atoms, eqn.invars, strict=True))
-        self.eqns.append(eqn if same else eqn.replace(invars=atoms))
-        return self.eqns[-1]
 
 
 def _code(value: Any) -> np.ndarray:

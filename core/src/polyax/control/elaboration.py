@@ -14,12 +14,13 @@ from polyax.control.callback import CALLBACKS
 from polyax.control.folds.reduce import reduce_p
 from polyax.control.folds.reduce_window import reduce_window_p
 from polyax.control.inner.programs import with_programs
+from polyax.control.inner.stand_ins import StandIns
 from polyax.control.inspection import inspect_sharding_p
 from polyax.control.spmd import shard_map_p
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import InternalError
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, sub_jaxprs
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ops.basis import random_wrap_p
 from polyax.ops.compare import eq_p, ne_p
@@ -67,46 +68,25 @@ def _opaque(atom: Atom) -> bool:
     return dtypes.is_extended(atom.aval.dtype)
 
 
-class _Elaboration:
-    """What stands for variables of extended types, and the equations so far."""
+class _Elaboration(StandIns):
+    """Representations stand for values of extended types."""
 
-    def __init__(self) -> None:
-        self.env: dict[Var, Atom] = {}
-        self.eqns: list[Eqn] = []
+    def concerns(self, atom: Atom) -> bool:
+        return _opaque(atom)
 
-    def of(self, program: ClosedJaxpr) -> ClosedJaxpr:
-        jaxpr = program.jaxpr
-        constvars, invars = ([self._new(v) for v in vs] for vs in (jaxpr.constvars, jaxpr.invars))
-        unchanged = [self._put(eqn) for eqn in jaxpr.eqns]
-        if all(unchanged) and not self.env:
-            return program
-        outs = [self._read(a) for a in jaxpr.outvars]
-        return ClosedJaxpr(Jaxpr(constvars, invars, outs, self.eqns, jaxpr.effects, jaxpr.debug_name), program.consts)
+    def type_of(self, aval: ShapedArray) -> ShapedArray:
+        return aval.physical
 
-    def _new(self, v: Var) -> Var:
-        if not _opaque(v):
-            return v
-        self.env[v] = new = Var(v.aval.physical)
-        return new
-
-    def _read(self, atom: Atom) -> Atom:
-        return atom if isinstance(atom, Literal) else self.env.get(atom, atom)
-
-    def _put(self, eqn: Eqn) -> bool:
-        """Appends what stands for the equation; whether that is the equation itself."""
+    def put(self, eqn: Eqn) -> bool:
         if sub_jaxprs(eqn):
             return self._put_calling(eqn)
         if not any(map(_opaque, (*eqn.invars, *eqn.outvars))):
-            self._append(eqn)
-            return self.eqns[-1] is eqn
-        ends = [a.aval.physical.update(vma=frozenset(), sharding=None) for a in eqn.invars]
-        made = trace_to_jaxpr(lambda *args: _on_words(eqn, args), ends, name=eqn.primitive.name)
+            return self.append(eqn) is eqn
+        avals = [a.aval.physical.update(vma=frozenset(), sharding=None) for a in eqn.invars]
+        made = trace_to_jaxpr(lambda *args: _on_words(eqn, args), avals, name=eqn.primitive.name)
         if made.consts:
             raise InternalError(f"{eqn.primitive} on words has constants: {made}")
-        self.env.update(zip(made.jaxpr.invars, map(self._read, eqn.invars), strict=True))
-        for inner in made.eqns:
-            self._append(inner)
-        self.env.update(zip(eqn.outvars, map(self._read, made.jaxpr.outvars), strict=True))
+        self.put_program(eqn, made, [self.read(a) for a in eqn.invars])
         return False
 
     def _put_calling(self, eqn: Eqn) -> bool:
@@ -117,14 +97,8 @@ class _Elaboration:
         if eqn.primitive is shard_map_p and inner is not eqn:
             inner = inner.replace(params=inner.params | _longer_specs(eqn))
         if any(map(_opaque, eqn.outvars)):
-            inner = inner.replace(outvars=[self._new(v) for v in eqn.outvars])
-        self._append(inner)
-        return self.eqns[-1] is eqn
-
-    def _append(self, eqn: Eqn) -> None:
-        atoms = [self._read(a) for a in eqn.invars]
-        same = all(a is b for a, b in zip(atoms, eqn.invars, strict=True))
-        self.eqns.append(eqn if same else eqn.replace(invars=atoms))
+            inner = inner.replace(outvars=[self.new(v) for v in eqn.outvars])
+        return self.append(inner) is eqn
 
 
 def _refusal(eqn: Eqn) -> str:

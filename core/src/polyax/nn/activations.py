@@ -75,7 +75,12 @@ def relu6(x: Any) -> Any:
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> from polyax import nn
+    >>> nn.sigmoid(0.0).item()
+    0.5
+    """
     return lax.logistic(x)
 
 
@@ -87,7 +92,12 @@ def log_sigmoid(x: Any) -> Any:
 
 @jit(inline=True)
 def softplus(x: Any) -> Any:
-    """log(1 + exp(x)) without overflow."""
+    """log(1 + exp(x)) without overflow.
+
+    >>> from polyax import nn
+    >>> nn.softplus(1000.0).item()
+    1000.0
+    """
     return jnp.logaddexp(x, 0)
 
 
@@ -122,7 +132,13 @@ def soft_sign(x: Any) -> Any:
 
 @jit(inline=True)
 def silu(x: Any) -> Any:
-    """x * sigmoid(x); also known as swish."""
+    """x * sigmoid(x); also known as swish.
+
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.silu(jnp.array([0.0, 100.0])).tolist()
+    [0.0, 100.0]
+    """
     return lax.mul(x, lax.logistic(x))
 
 
@@ -162,14 +178,26 @@ def selu(x: Any) -> Any:
 
 @jit(inline=True)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """x above zero, negative_slope * x below."""
+    """x above zero, negative_slope * x below.
+
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.leaky_relu(jnp.array([-1.0, 2.0]), 0.5).tolist()
+    [-0.5, 2.0]
+    """
     check_arraylike("leaky_relu", x)
     return jnp.where(jnp.greater_equal(x, 0), x, jnp.multiply(negative_slope, x))
 
 
 @jit(inline=True)
 def hard_tanh(x: Any) -> Any:
-    """x clipped to [-1, 1]."""
+    """x clipped to [-1, 1].
+
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.hard_tanh(jnp.array([-3.0, 0.5])).tolist()
+    [-1.0, 0.5]
+    """
     (x,) = promote_args_numeric("hard_tanh", x)
     return choose(jnp.greater(x, 1), 1, choose(jnp.less(x, -1), -1, x))
 
@@ -192,7 +220,13 @@ hard_swish = hard_silu
 
 @jit(static_argnames=("approximate",), inline=True)
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """x times the normal distribution function of x, by default through tanh (arXiv:1606.08415)."""
+    """x times the normal distribution function of x, by default through tanh (arXiv:1606.08415).
+
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.gelu(jnp.array([-100.0, 0.0, 100.0])).tolist()
+    [-0.0, 0.0, 100.0]
+    """
     x = as_array(_inexact("gelu", x))
     x = lax.convert_element_type(x, x.dtype)  # which isn't weak
     if not approximate:
@@ -207,6 +241,11 @@ def glu(x: Any, axis: int = -1) -> Any:
 
     Raises:
       ValueError: the size is odd.
+
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.glu(jnp.array([3.0, 0.0])).tolist()
+    [1.5]
     """
     x = ensure_array("glu", x)
     axis = canonicalize_axis(axis, x.ndim)

@@ -131,6 +131,11 @@ def variance_scaling(
 
     Raises:
       ValueError: an unknown mode or distribution (when called), or a shape with fewer than two axes.
+
+    >>> from polyax import nn, random
+    >>> init = nn.initializers.variance_scaling(2.0, 'fan_in', 'truncated_normal')
+    >>> init(random.key(0), (3, 5)).shape
+    (3, 5)
     """
 
     @with_out_sharding

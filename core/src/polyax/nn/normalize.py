@@ -104,7 +104,13 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 @jit(static_argnames=("axis",), inline=True)
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """log(softmax(x)) without underflow; -inf where ``where`` does not hold."""
+    """log(softmax(x)) without underflow; -inf where ``where`` does not hold.
+
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.log_softmax(jnp.array([-1000.0, 0.0])).tolist()
+    [-1000.0, 0.0]
+    """
     shifted, axes, mask = _shifted("log_softmax", x, axis, where)
     result = lax.sub(shifted, lax.log(_total(lax.exp(shifted), axes)))
     return result if mask is None else choose(mask, result, -np.inf)
@@ -138,6 +144,11 @@ def standardize(
 
     Args:
       algorithm: 'fast' computes the variance as mean(x**2) - mean(x)**2, 'stable' from the distances to the mean.
+
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0).tolist()
+    [-1.0, 1.0]
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"algorithm must be 'fast' or 'stable', got {algorithm!r}")

@@ -217,7 +217,12 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """``x`` converted to ``dtype``; complex numbers lose their imaginary part, everything but zero is ``True``."""
+    """``x`` converted to ``dtype``; complex numbers lose their imaginary part, everything but zero is ``True``.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.astype(jnp.array([1.7, -1.7]), int).tolist()
+    [1, -1]
+    """
     check_arraylike("astype", x)
     x, target = unwrap(x), canonical_dtype(dtype, np.float64)
     check_stays("astype", x, device)

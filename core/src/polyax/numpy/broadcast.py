@@ -32,6 +32,10 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
     Raises:
       ValueError: ``array`` does not broadcast to ``shape``.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2)).tolist()
+    [[0, 1], [0, 1]]
     """
     if out_sharding is not None:
         return placed_as(out_sharding, broadcast_to, array, shape)
@@ -57,7 +61,12 @@ def _spread(array: Any, have: tuple[int, ...], shape: tuple[int, ...]) -> Any:
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
-    """All arguments broadcast to their common shape."""
+    """All arguments broadcast to their common shape.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((3, 1)), jnp.ones(4))]
+    [(3, 4), (3, 4)]
+    """
     check_arraylike("broadcast_arrays", *args)
     args = tuple(map(unwrap, args))
     shapes = [shape_of(x) for x in args]

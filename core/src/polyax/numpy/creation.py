@@ -27,6 +27,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
 
     Raises:
       TypeError: ``fill_value`` is a complex number of Python and ``dtype`` a real one.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.full((2,), 7).tolist()
+    [7, 7]
     """
     check_arraylike("full", fill_value)
     kind = None if dtype is None else canonical_dtype(dtype)
@@ -48,7 +52,12 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Ones, float32 by default."""
+    """Ones, float32 by default.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.ones((2, 2)).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     return _constant("ones", shape, 1, dtype, device, out_sharding)
 
 
@@ -71,20 +80,35 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """``full`` with the shape and dtype of ``a`` where they aren't given, cut as the type of ``a`` tells."""
+    """``full`` with the shape and dtype of ``a`` where they aren't given, cut as the type of ``a`` tells.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.full_like(jnp.arange(3), 7).tolist()
+    [7, 7, 7]
+    """
     like, kind = _like("full_like", a, dtype, shape)
     made = full(like, fill_value, kind, device=device, out_sharding=out_sharding)
     return _cut_as(a, _weak_as(a, made, dtype, device), shape, device, out_sharding)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """``zeros`` with the shape and dtype of ``a`` where they aren't given."""
+    """``zeros`` with the shape and dtype of ``a`` where they aren't given.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.zeros_like(jnp.arange(3)).tolist()
+    [0, 0, 0]
+    """
     made = zeros(*_like("zeros_like", a, dtype, shape), device=device, out_sharding=out_sharding)
     return _cut_as(a, _weak_as(a, made, dtype, device), shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """``ones`` with the shape and dtype of ``a`` where they aren't given."""
+    """``ones`` with the shape and dtype of ``a`` where they aren't given.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.ones_like(jnp.arange(3.0)).tolist()
+    [1.0, 1.0, 1.0]
+    """
     made = ones(*_like("ones_like", a, dtype, shape), device=device, out_sharding=out_sharding)
     return _cut_as(a, _weak_as(a, made, dtype, device), shape, device, out_sharding)
 

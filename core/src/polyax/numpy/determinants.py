@@ -23,7 +23,12 @@ __all__ = ["det", "slogdet"]
 
 
 def det(a: Any) -> Any:
-    """The determinant of square matrices."""
+    """The determinant of square matrices.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.linalg.det(jnp.array([[2.0, 1.0], [0.0, 4.0]])).item()
+    8.0
+    """
     a = square_matrix("det", a)
     by_size = {1: _det1, 2: _det2, 3: _det3}
     return by_size.get(a.shape[-1], _det)(a)

@@ -32,6 +32,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
     Raises:
       ValueError: there are fewer than two axes.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]])).tolist()
+    [1, 4]
     """
     a = ensure_array("diagonal", a)
     if a.ndim < 2:
@@ -53,6 +57,10 @@ def diag(v: Any, k: int = 0) -> Any:
 
     Raises:
       ValueError: ``v`` is neither a vector nor a matrix.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.diag(jnp.array([1, 2])).tolist()
+    [[1, 0], [0, 2]]
     """
     v = ensure_array("diag", v)
     if v.ndim == 2:
@@ -73,7 +81,12 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
-    """The sum of a diagonal."""
+    """The sum of a diagonal.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]])).item()
+    5
+    """
     refuse_out("trace", out)
     rank = ensure_array("trace", a).ndim
     if rank > 1 and canonicalize_axis(axis1, rank) == canonicalize_axis(axis2, rank):

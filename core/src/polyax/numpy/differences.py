@@ -34,6 +34,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
     Raises:
       ValueError: ``n`` is negative, or ``a`` is a scalar.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.diff(jnp.array([1, 4, 9])).tolist()
+    [3, 5]
     """
     a = ensure_array("diff", a)
     if n < 0:
@@ -75,6 +79,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of ``y`` along ``axis`` by the trapezoidal rule, over the points ``x`` or at distances ``dx``.
 
     Distances that are arrays broadcast to those between the elements of ``y``.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.trapezoid(jnp.array([1.0, 3.0])).item()
+    2.0
     """
     y = moveaxis(inexact("trapezoid", y)[0], axis, -1)
     if x is None:
@@ -96,6 +104,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     Args:
       left, right: values outside, by default those at the ends; or 'extrapolate'.
       period: the function repeats itself at this distance, so that nothing is outside; ``xp`` needn't increase then.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.interp(1.5, jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0])).item()
+    15.0
     """
     if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
@@ -147,6 +159,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     Args:
       varargs: distances of neighbours, by default 1, or the coordinates of all points: one for all axes, or one for
         each axis.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0])).tolist()
+    [3.0, 4.0, 5.0]
     """
     f, *given = inexact("gradient", f, *varargs)
     if edge_order is not None:

@@ -18,12 +18,22 @@ __all__ = ["allclose", "array_equal", "array_equiv"]
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether ``isclose`` holds everywhere."""
+    """Whether ``isclose`` holds everywhere.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.allclose(jnp.array([1.0, 1e10]), jnp.array([1.0, 1.00001e10])).item()
+    False
+    """
     return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether both have the same shape and elements."""
+    """Whether both have the same shape and elements.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.array_equal(jnp.arange(2), jnp.arange(3)).item()
+    False
+    """
     a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return as_array(np.bool_(False))

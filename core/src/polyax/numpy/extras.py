@@ -34,7 +34,12 @@ __all__ = ["apply_along_axis", "apply_over_axes", "frexp", "fromfunction", "spac
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """``func1d`` of each line of ``arr`` along ``axis``; its results take the place of the lines."""
+    """``func1d`` of each line of ``arr`` along ``axis``; its results take the place of the lines.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.apply_along_axis(lambda row: row.sum(), 1, jnp.array([[1, 2], [3, 4]])).tolist()
+    [3, 7]
+    """
     arr = ensure_array("apply_along_axis", arr)
     axis = canonicalize_axis(axis, arr.ndim)
 

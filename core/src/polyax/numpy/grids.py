@@ -18,6 +18,10 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
     Raises:
       ValueError: another ``indexing``, or an argument with several dimensions.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.tolist() for x in jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing='ij')]
+    [[[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]]]
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
@@ -44,7 +48,12 @@ def _along(vector: Any, axis: int, shape: list[int]) -> Any:
 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
-    """For each axis the index of every element of an array of shape ``dimensions``."""
+    """For each axis the index of every element of an array of shape ``dimensions``.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.tolist() for x in jnp.indices((2, 2))]
+    [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
+    """
     shape = concrete_shape(dimensions)
     kind = canonical_dtype(dtype, np.int64)
     if sparse:

@@ -38,6 +38,10 @@ def bincount(
 
     Args:
       length: size of the result, needed inside transformations; larger numbers are dropped.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.bincount(jnp.array([0, 2, 2]), length=4).tolist()
+    [1, 0, 2, 0]
     """
     x = ensure_array("bincount", x)
     if not dtypes.is_integer(x.dtype) and x.dtype not in dtypes.BOOL:
@@ -79,7 +83,12 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
-    """Counts (or sums of weights, or densities) of the elements in each bin, and the bins' edges."""
+    """Counts (or sums of weights, or densities) of the elements in each bin, and the bins' edges.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.tolist() for x in jnp.histogram(jnp.array([0.0, 1.0, 1.0, 4.0]), bins=2)]
+    [[3.0, 1.0], [0.0, 2.0, 4.0]]
+    """
     if weights is not None and shape_of(weights) != shape_of(a):
         raise ValueError(f"weights should have the same shape as a, got {shape_of(weights)} and {shape_of(a)}.")
     if weights is None:

@@ -344,6 +344,10 @@ def take(
     Raises:
       IndexError: the axis has no elements, and there are indices.
       ValueError: the indices are of another type.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0])).tolist()
+    [30, 10]
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
@@ -393,6 +397,11 @@ def take_along_axis(
 
     Raises:
       TypeError: the indices are not integers.
+
+    >>> import polyax.numpy as jnp
+    >>> x = jnp.array([[3, 1], [2, 9]])
+    >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1).tolist()
+    [[1, 3], [2, 9]]
     """
     arr, indices = ensure_arrays("take_along_axis", arr, indices)
     if not dtypes.is_integer(indices.dtype):

@@ -78,6 +78,10 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
     Raises:
       ValueError: the shapes differ.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1).tolist()
+    [[1, 3], [2, 4]]
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.stack is not supported.")
@@ -96,12 +100,22 @@ def _stacked(arrays: Any, axis: Callable[[int], int], at_least: Callable[..., An
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:
-    """The arrays below each other: along the first dimension, vectors as rows."""
+    """The arrays below each other: along the first dimension, vectors as rows.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.vstack([jnp.arange(2), jnp.ones(2, int)]).tolist()
+    [[0, 1], [1, 1]]
+    """
     return _stacked(tup, lambda _: 0, atleast_2d, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
-    """The arrays beside each other: along the second dimension, or the only one."""
+    """The arrays beside each other: along the second dimension, or the only one.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.hstack([jnp.arange(2), jnp.ones(2, int)]).tolist()
+    [0, 1, 1, 1]
+    """
     return _stacked(tup, lambda ndim: 0 if ndim == 1 else 1, atleast_1d, dtype)
 
 
@@ -121,7 +135,12 @@ def column_stack(tup: Any) -> Any:
 
 
 def block(arrays: Any) -> Any:
-    """An array from nested lists of blocks: innermost lists join along the last dimension."""
+    """An array from nested lists of blocks: innermost lists join along the last dimension.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.block([[jnp.eye(1), jnp.zeros((1, 1))], [jnp.zeros((1, 1)), jnp.eye(1)]]).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     depth = _depth(arrays)
     rank = max(depth, *(len(shape_of(leaf)) for leaf in _blocks(arrays)))
     return _joined(arrays, depth, rank)
@@ -151,7 +170,12 @@ def _joined(x: Any, depth: int, rank: int) -> Any:
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Any:
-    """``values`` after ``arr`` along ``axis``; both flattened if it is None."""
+    """``values`` after ``arr`` along ``axis``; both flattened if it is None.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.append(jnp.arange(2), 7).tolist()
+    [0, 1, 7]
+    """
     check_arraylike("append", arr, values)
     return concatenate([asarray(arr), asarray(values)], axis)
 
@@ -172,6 +196,10 @@ def repeat(
 
     Raises:
       ConcretizationTypeError: ``repeats`` is traced and no length is given.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]), total_repeat_length=3).tolist()
+    [1, 1, 2]
     """
     check_arraylike("repeat", a, repeats)
     a, axis = along(atleast_1d(unwrap(a)), axis)

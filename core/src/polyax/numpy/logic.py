@@ -176,7 +176,12 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Where ``abs(a - b) <= atol + rtol * abs(b)``; infinities, and random keys, must be equal. Elementwise."""
+    """Where ``abs(a - b) <= atol + rtol * abs(b)``; infinities, and random keys, must be equal. Elementwise.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1])).tolist()
+    [True, False]
+    """
     check_arraylike("isclose", a, b)
     if dtypes.is_extended(aval_of(a).dtype):
         return lax.eq(a, b)

@@ -67,7 +67,12 @@ def _adjoint(a: Any) -> Any:
 
 
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The lower triangular ``L`` with ``L L^H = a`` (or upper ``U`` with ``U^H U = a``); else NaN."""
+    """The lower triangular ``L`` with ``L L^H = a`` (or upper ``U`` with ``U^H U = a``); else NaN.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
     lower = _primitives.cholesky(inexact_matrix("cholesky", a), symmetrize_input=symmetrize_input)
     return _adjoint(lower) if upper else lower
 
@@ -76,6 +81,11 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """``(Q, R)`` with orthonormal columns in ``Q`` and ``Q R = a``; mode 'r' gives ``R`` alone.
 
     Mode 'raw' gives the transposes of LAPACK's reflections with ``R`` above them, and their scales.
+
+    >>> import polyax.numpy as jnp
+    >>> q, r = jnp.linalg.qr(jnp.ones((4, 2)))
+    >>> q.shape, r.shape
+    ((4, 2), (2, 2))
     """
     if mode == "raw":
         packed, taus = _primitives.geqrf(inexact_matrix("qr", a))
@@ -132,6 +142,11 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
     Raises:
       ValueError: ``UPLO`` is not 'L' or 'U'.
+
+    >>> import polyax.numpy as jnp
+    >>> values, vectors = jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> values.tolist()
+    [1.0, 2.0]
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
@@ -164,6 +179,10 @@ def solve(a: Any, b: Any) -> Any:
 
     Raises:
       ValueError: the shapes don't fit.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([6.0, 8.0])).tolist()
+    [3.0, 2.0]
     """
     a, b = inexact("jnp.linalg.solve", a, b)
     if a.ndim < 2:
@@ -215,7 +234,12 @@ def _inverted(permutation: Any) -> Any:
 
 
 def inv(a: Any) -> Any:
-    """The inverse of square matrices."""
+    """The inverse of square matrices.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
     a = square_matrix("inv", a)
     return solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
@@ -343,6 +367,10 @@ def matrix_power(a: Any, n: int) -> Any:
 
     Raises:
       TypeError: ``n`` is no integer, or the matrices aren't square.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5).tolist()
+    [[1, 5], [0, 1]]
     """
     try:
         n = operator.index(n)
@@ -495,6 +523,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Raises:
       ValueError: an unknown ``ord``, or a wrong number of axes.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0])).item()
+    5.0
     """
     x = inexact("jnp.linalg.norm", x)[0]
     if axis is None and ord is None:

@@ -33,6 +33,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 
     Raises:
       NotImplementedError: an unknown mode.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.pad(jnp.array([1, 2]), (1, 2), mode='edge').tolist()
+    [1, 1, 2, 2, 2]
     """
     array = ensure_array("pad", array)
     for width in tree_leaves(pad_width):

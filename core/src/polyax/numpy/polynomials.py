@@ -22,7 +22,12 @@ __all__ = ["convolve", "correlate", "poly", "polyadd", "polyder", "polyint", "po
 
 
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sums of ``a[i] * v[k - i]`` for all places ``k`` ('full'), the middle ('same'), or inner ones ('valid')."""
+    """The sums of ``a[i] * v[k - i]`` for all places ``k`` ('full'), the middle ('same'), or inner ones ('valid').
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.convolve(jnp.array([1, 2, 3]), jnp.array([1, 1])).tolist()
+    [1.0, 3.0, 5.0, 3.0]
+    """
     x, y = _vectors("convolve", a, v, preferred_element_type)
     if x.shape[0] < y.shape[0]:
         x, y = y, x
@@ -133,7 +138,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """The matrix whose rows are the powers of each element of ``x``, highest first unless ``increasing``."""
+    """The matrix whose rows are the powers of each element of ``x``, highest first unless ``increasing``.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.vander(jnp.array([2, 3]), 3).tolist()
+    [[4, 2, 1], [9, 3, 1]]
+    """
     x = ensure_array("vander", x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")

@@ -55,6 +55,10 @@ def matmul(
     Raises:
       ValueError: an argument is a scalar.
       TypeError: the sizes differ.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10])).tolist()
+    [21, 43]
     """
     if out_sharding is not None:
         return placed_as(out_sharding, matmul, a, b, precision=precision, preferred_element_type=preferred_element_type)
@@ -115,7 +119,12 @@ def _batch_axes(own: tuple[int, ...], batch: tuple[int, ...]) -> dict[int, int]:
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of ``conj(a) * b`` over all elements, both flattened."""
+    """The sum of ``conj(a) * b`` over all elements, both flattened.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4])).item()
+    11
+    """
     check_arraylike("vdot", a, b)
     a = unwrap(a)
     a = conjugate(a) if dtypes.is_complex(aval_of(a).dtype) else a
@@ -163,7 +172,12 @@ def _check_core_sizes(name: str, a: Any, b: Any, a_axis: int, b_axis: int) -> No
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axes of both."""
+    """The sum of products over the last axes of both.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.inner(jnp.array([1, 2]), jnp.array([3, 4])).item()
+    11
+    """
     a, b = of_one_dtype("inner", a, b)
     if not a.ndim or not b.ndim:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
@@ -195,6 +209,10 @@ def tensordot(
 
     Args:
       axes: how many of the last axes of ``a`` meet the first ones of ``b``; or two sequences of axes.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5)), axes=2).shape
+    (2, 5)
     """
     a, b = of_one_dtype("tensordot", a, b)
     contract = _contracted_axes(axes, a.ndim, b.ndim)
@@ -224,7 +242,12 @@ def _contracted_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[tuple[int, ..
 
 
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product: each element of ``a`` times all of ``b``."""
+    """The Kronecker product: each element of ``a`` times all of ``b``.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2])).tolist()
+    [1, 2, 10, 20]
+    """
     a, b = of_one_dtype("kron", a, b)
     rank = max(a.ndim, b.ndim)
     a, b = lax.broadcast_to_rank(a, rank), lax.broadcast_to_rank(b, rank)
@@ -234,7 +257,12 @@ def kron(a: Any, b: Any) -> Any:
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """The vector product of 2- or 3-vectors along an axis; the product of two 2-vectors is a scalar."""
+    """The vector product of 2- or 3-vectors along an axis; the product of two 2-vectors is a scalar.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0])).tolist()
+    [0, 0, 1]
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = of_one_dtype("cross", a, b)

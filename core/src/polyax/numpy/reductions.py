@@ -170,7 +170,12 @@ def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
 ) -> Any:  # fmt: skip
-    """The product over ``axis`` (all axes by default) of the elements where ``where`` holds, times ``initial``."""
+    """The product over ``axis`` (all axes by default) of the elements where ``where`` holds, times ``initial``.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.prod(jnp.array([2, 3, 4])).item()
+    24
+    """
     return _accumulate(
         "prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers
     )
@@ -218,6 +223,10 @@ def max(
 
     Raises:
       ValueError: there are no elements and ``initial`` is not given.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.max(jnp.array([[1, 9], [7, 3]]), axis=0).tolist()
+    [7, 9]
     """
     return _extremum("max", lax.reduce_max, maximum, -np.inf, a, axis, out, keepdims, initial, where)
 
@@ -229,6 +238,10 @@ def min(
 
     Raises:
       ValueError: there are no elements and ``initial`` is not given.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.min(jnp.array([4, 1, 3])).item()
+    1
     """
     return _extremum("min", lax.reduce_min, minimum, np.inf, a, axis, out, keepdims, initial, where)
 
@@ -264,7 +277,12 @@ any = _logical("any", lax.reduce_or, False, "Whether an element over ``axis`` is
 
 
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The number of nonzero elements over ``axis``, as an integer."""
+    """The number of nonzero elements over ``axis``, as an integer.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.count_nonzero(jnp.array([0, 3, 5])).item()
+    2
+    """
     a = ensure_array("count_nonzero", a)
     return sum(as_mask(a), axis, dtype=dtypes.default_int(), keepdims=keepdims)
 
@@ -312,6 +330,10 @@ def var(
     Args:
       mean: the mean, if it is known already, with the reduced axes kept.
       correction: another name for ``ddof``.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.var(jnp.array([1.0, 3.0])).item()
+    1.0
     """
     refuse_out("var", out)
     a = ensure_array("var", a)
@@ -358,6 +380,10 @@ def std(
 
     Raises:
       ValueError: ``dtype`` is one of integers or booleans.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.std(jnp.array([1.0, 3.0]), ddof=0).item()
+    1.0
     """
     refuse_out("std", out)
     check_arraylike("std", a)
@@ -370,6 +396,10 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """The mean over ``axis`` with ``weights`` of the shape of ``a``, or of its lengths along the axes, in their order.
 
     With ``returned`` also the sum of the weights.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.average(jnp.array([1.0, 5.0]), weights=jnp.array([3.0, 1.0])).item()
+    2.0
     """
     a = ensure_array("average", a)
     if weights is None:

@@ -75,6 +75,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
     Raises:
       ValueError: the lists have different lengths or are empty.
+
+    >>> import polyax.numpy as jnp
+    >>> x = jnp.arange(4)
+    >>> jnp.select([x < 1, x > 2], [-x, 10 * x], default=7).tolist()
+    [0, 7, 7, 30]
     """
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
@@ -91,6 +96,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     """For each element the function of the last condition that holds; one more function is the default, else zero.
 
     Functions may be constants; ``args`` and ``kw`` are passed to them.
+
+    >>> import polyax.numpy as jnp
+    >>> x = jnp.array([-2.0, 3.0])
+    >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda x: -x, lambda x: 10 * x]).tolist()
+    [2.0, 30.0]
     """
     x = ensure_array("piecewise", x)
     conditions = [as_mask(as_array(unwrap(c))) for c in condlist]
@@ -122,6 +132,10 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
     Raises:
       ValueError: complex arguments, or no array.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.clip(jnp.array([-1, 2, 9]), 0, 5).tolist()
+    [0, 2, 5]
     """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
@@ -139,7 +153,12 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """NaN and infinities replaced: by zero and by the largest and smallest finite numbers unless given."""
+    """NaN and infinities replaced: by zero and by the largest and smallest finite numbers unless given.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan])).tolist()
+    [1.0, 0.0]
+    """
     x = ensure_array("nan_to_num", x)
     if x.dtype in dtypes.COMPLEX:
         return lax.complex(*(nan_to_num(part(x), copy, nan, posinf, neginf) for part in (lax.real, lax.imag)))
@@ -173,12 +192,22 @@ def _arg_extremum(name: str, op: Callable[..., Any], a: Any, axis: Any, out: Any
 
 
 def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The position of the (first) largest element along ``axis``, or flattened; NaN counts as largest."""
+    """The position of the (first) largest element along ``axis``, or flattened; NaN counts as largest.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.argmax(jnp.array([[1, 9], [7, 3]]), axis=1).tolist()
+    [1, 0]
+    """
     return _arg_extremum("argmax", lax.argmax, a, axis, out, keepdims)
 
 
 def argmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The position of the (first) smallest element along ``axis``, or flattened; NaN counts as smallest."""
+    """The position of the (first) smallest element along ``axis``, or flattened; NaN counts as smallest.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.argmin(jnp.array([4, 1, 3])).item()
+    1
+    """
     return _arg_extremum("argmin", lax.argmin, a, axis, out, keepdims)
 
 
@@ -190,6 +219,10 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     Raises:
       ConcretizationTypeError: ``a`` is traced and ``size`` is not given.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.tolist() for x in jnp.nonzero(jnp.array([0, 3, 0, 5]), size=2)]
+    [[1, 3]]
     """
     a = ensure_array("nonzero", a)
     if a.ndim == 0:
@@ -235,7 +268,12 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The positions of the nonzero elements as rows."""
+    """The positions of the nonzero elements as rows.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.argwhere(jnp.array([[0, 1], [1, 0]])).tolist()
+    [[0, 1], [1, 0]]
+    """
     a = ensure_array("argwhere", a)
     if a.ndim == 0:
         return lax.full((int(bool(a)) if size is None else size, 0), 0, dtypes.default_int())
@@ -258,7 +296,12 @@ def _refuse_order(name: str, kind: Any, order: Any) -> None:
 def sort(
     a: Any, axis: Any = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False
 ) -> Any:
-    """``a`` sorted along ``axis``, or flattened if it is None; NaN comes last."""
+    """``a`` sorted along ``axis``, or flattened if it is None; NaN comes last.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """
     _refuse_order("sort", kind, order)
     a = ensure_array("sort", a)
     a, axis = along(a, axis)
@@ -276,7 +319,12 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """The positions, of ``dtype``, that sort ``a`` along ``axis``; equal elements keep their order."""
+    """The positions, of ``dtype``, that sort ``a`` along ``axis``; equal elements keep their order.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.argsort(jnp.array([30, 10, 20])).tolist()
+    [1, 2, 0]
+    """
     _refuse_order("argsort", kind, order)
     a = ensure_array("argsort", a)
     a, axis = along(a, axis)
@@ -290,7 +338,12 @@ def argsort(
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The positions that sort by the last key, then by the one before it, and so on."""
+    """The positions that sort by the last key, then by the one before it, and so on.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.lexsort((jnp.array([2, 1, 3]), jnp.array([0, 0, -1]))).tolist()
+    [2, 1, 0]
+    """
     arrays = [ensure_array("lexsort", k) for k in keys]
     if not arrays:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -308,6 +361,10 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
 
     Raises:
       ValueError: an unknown side or method, or ``a`` is not one-dimensional.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.searchsorted(jnp.array([10, 20, 30]), jnp.array([5, 20, 35])).tolist()
+    [0, 1, 3]
     """
     if side not in ("left", "right"):
         raise ValueError(f"invalid argument {side=}, expected 'left' or 'right'")
@@ -341,7 +398,12 @@ def _precedes(x: Any, y: Any) -> Any:
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The bin that each element of ``x`` falls into; ``bins`` are sorted either way."""
+    """The bin that each element of ``x`` falls into; ``bins`` are sorted either way.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([1.0, 2.0])).tolist()
+    [0, 2]
+    """
     x, bins = ensure_arrays("digitize", x, bins)
     if bins.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins}")

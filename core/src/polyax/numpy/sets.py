@@ -200,6 +200,10 @@ def isin(
 
     Raises:
       ValueError: there is no such method.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 9])).tolist()
+    [False, True, False]
     """
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise ValueError(

@@ -87,7 +87,12 @@ def _completed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """``a`` with one dimension."""
+    """``a`` with one dimension.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
     a = ensure_array("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
@@ -115,6 +120,10 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
     Raises:
       ValueError: a named dimension has another size.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
+    (3,)
     """
     a = ensure_array("squeeze", a)
     axes = tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else canonicalize_axes(_axes(axis), a.ndim)
@@ -126,7 +135,12 @@ def _axes(axis: Any) -> tuple[Any, ...]:
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """``a`` with dimensions of size one at the positions ``axis`` of the result."""
+    """``a`` with dimensions of size one at the positions ``axis`` of the result.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.expand_dims(jnp.ones(3), 0).shape
+    (1, 3)
+    """
     a = ensure_array("expand_dims", a)
     axes = _axes(axis)
     return lax.expand_dims(a, canonicalize_axes(axes, a.ndim + len(axes)))
@@ -143,7 +157,12 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays with at least two dimensions; new ones lead."""
+    """Arrays with at least two dimensions; new ones lead.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.atleast_2d(jnp.arange(3)).shape
+    (1, 3)
+    """
     return _atleast("atleast_2d", arys, lambda a: lax.broadcast_to_rank(a, max(a.ndim, 2)))
 
 
@@ -161,7 +180,12 @@ def atleast_3d(*arys: Any) -> Any:
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
-    """``a`` with its dimensions in the order ``axes``; reversed by default."""
+    """``a`` with its dimensions in the order ``axes``; reversed by default.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.transpose(jnp.ones((2, 3, 4))).shape
+    (4, 3, 2)
+    """
     a = ensure_array("transpose", a)
     order = tuple(reversed(range(a.ndim))) if axes is None else tuple(canonicalize_axis(i, a.ndim) for i in axes)
     return lax.transpose(a, order)
@@ -185,7 +209,12 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """``a`` with two dimensions exchanged."""
+    """``a`` with two dimensions exchanged.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     a = ensure_array("swapaxes", a)
     order = list(range(a.ndim))
     i, j = canonicalize_axis(axis1, a.ndim), canonicalize_axis(axis2, a.ndim)
@@ -194,7 +223,12 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """``a`` with the dimensions ``source`` at the positions ``destination``; the others keep their order."""
+    """``a`` with the dimensions ``source`` at the positions ``destination``; the others keep their order.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     a = ensure_array("moveaxis", a)
     froms, tos = canonicalize_axes(_axes(source), a.ndim), canonicalize_axes(_axes(destination), a.ndim)
     if len(froms) != len(tos):
@@ -228,7 +262,12 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 def flip(m: Any, axis: Any = None) -> Any:
-    """``m`` in reverse order along ``axis`` (all by default)."""
+    """``m`` in reverse order along ``axis`` (all by default).
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.flip(jnp.arange(3)).tolist()
+    [2, 1, 0]
+    """
     m = ensure_array("flip", m)
     return lax.rev(m, canonicalize_axes(None if axis is None else _axes(axis), m.ndim))
 
@@ -244,7 +283,12 @@ def flipud(m: Any) -> Any:
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """``m`` turned by ``k`` quarters in the plane of two axes, from the first towards the second."""
+    """``m`` turned by ``k`` quarters in the plane of two axes, from the first towards the second.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]])).tolist()
+    [[2, 4], [1, 3]]
+    """
     m = ensure_array("rot90", m)
     if m.ndim < 2:
         raise ValueError(
@@ -263,7 +307,12 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """``a`` moved by ``shift`` places along ``axis`` (or flattened); what leaves at the end returns at the start."""
+    """``a`` moved by ``shift`` places along ``axis`` (or flattened); what leaves at the end returns at the start.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.roll(jnp.arange(4), 1).tolist()
+    [3, 0, 1, 2]
+    """
     a = ensure_array("roll", a)
     if axis is None:
         return lax.reshape(roll(ravel(a), shift, 0), a.shape)
@@ -312,12 +361,21 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
     Raises:
       ValueError: the size is not divisible.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.tolist() for x in jnp.split(jnp.arange(6), [2, 5])]
+    [[0, 1], [2, 3, 4], [5]]
     """
     return _split("split", ary, indices_or_sections, axis, equal=True)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """``split`` that also allows parts whose sizes differ by one."""
+    """``split`` that also allows parts whose sizes differ by one.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.tolist() for x in jnp.array_split(jnp.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
     return _split("array_split", ary, indices_or_sections, axis, equal=False)
 
 

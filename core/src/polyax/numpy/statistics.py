@@ -33,6 +33,10 @@ def quantile(
       method: between two elements 'linear' interpolation, 'lower', 'higher', 'midpoint' or 'nearest'; or
         'inverted_cdf', the first element up to which that part of all weight is.
       weights: of all elements, or of those along ``axis``, for 'inverted_cdf'.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.75).item()
+    3.0
     """
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, ignore_nan=False)
 
@@ -50,7 +54,12 @@ def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """``quantile`` with ``q`` in per cent."""
+    """``quantile`` with ``q`` in per cent.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 50).item()
+    2.0
+    """
     return quantile(a, _fraction(q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 

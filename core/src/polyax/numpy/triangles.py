@@ -47,7 +47,12 @@ def identity(n: Any, dtype: Any = None) -> Any:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """Ones at and below the ``k``-th diagonal, zeros above."""
+    """Ones at and below the ``k``-th diagonal, zeros above.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.tri(2).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
     kind = canonical_dtype(dtype, np.float32)
     refuse_too_far(k)
     return convert(lax.ge(*_row_and_column(concrete_shape((N, N if M is None else M)), k)), kind)
@@ -61,12 +66,22 @@ def _row_and_column(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """``m`` with zeros above its ``k``-th diagonal."""
+    """``m`` with zeros above its ``k``-th diagonal.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.tril(jnp.ones((2, 2), int)).tolist()
+    [[1, 0], [1, 1]]
+    """
     return _triangle("tril", m, k, lower=True)
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """``m`` with zeros below its ``k``-th diagonal."""
+    """``m`` with zeros below its ``k``-th diagonal.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.triu(jnp.ones((2, 2), int)).tolist()
+    [[1, 1], [0, 1]]
+    """
     return _triangle("triu", m, k, lower=False)
 
 

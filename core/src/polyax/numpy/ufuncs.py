@@ -146,7 +146,12 @@ def _sinc_at_zero_jvp(order: int, primals: Any, tangents: Any) -> Any:
 
 
 def hypot(x1: Any, x2: Any, /) -> Any:
-    """``sqrt(x1**2 + x2**2)`` without overflow of the squares. Elementwise, real arguments."""
+    """``sqrt(x1**2 + x2**2)`` without overflow of the squares. Elementwise, real arguments.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.hypot(3.0, 4.0).item()
+    5.0
+    """
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     if aval_of(x1).dtype in dtypes.COMPLEX:
         raise ValueError(
@@ -328,6 +333,10 @@ def power(x1: Any, x2: Any, /) -> Any:
 
     Raises:
       TypeError: an integer to a concrete negative integer power.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.power(jnp.array([1, 2, 3]), 2).tolist()
+    [1, 4, 9]
     """
     check_arraylike("power", x1, x2)
     x1, x2 = unwrap(x1), unwrap(x2)
@@ -431,6 +440,10 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Raises:
       NotImplementedError: ``out`` is given, or integers are rounded to negative places.
       ValueError: of truth values.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.7])).tolist()
+    [0.0, 2.0, 3.0]
     """
     check_arraylike("round", a)
     decimals = operator.index(decimals)
@@ -482,7 +495,12 @@ _imag = _of_complex(lax.imag, lambda x: lax.full_like(x, 0))
 
 
 def real(val: Any, /) -> Any:
-    """Real part; real arrays stay as they are. Elementwise."""
+    """Real part; real arrays stay as they are. Elementwise.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.real(jnp.array([1 + 2j])).tolist()
+    [1.0]
+    """
     return _real(*promote_args("real", val))
 
 

@@ -181,6 +181,11 @@ def convert_element_type(operand: Array, new_dtype: Any) -> Array:
 
     Raises:
       TypeError: a complex number of Python for a real dtype.
+
+    >>> import numpy as np
+    >>> from polyax import lax
+    >>> lax.convert_element_type(np.array([1.7, 300.0]), np.int8).tolist()
+    [1, 127]
     """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")

@@ -204,7 +204,13 @@ def _is_truth(x: Any) -> bool:
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The mean of ``x``, a pytree, over all programs along the named axis (or axes); of integers a float."""
+    """The mean of ``x``, a pytree, over all programs along the named axis (or axes); of integers a float.
+
+    >>> import polyax
+    >>> import polyax.numpy as jnp
+    >>> polyax.vmap(lambda x: polyax.lax.pmean(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0])).tolist()
+    [2.0, 2.0]
+    """
     named, dims = _apart(axis_name)
     programs, groups = checked_groups("pmean", named, axis_index_groups)
 
@@ -218,7 +224,13 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The elementwise maximum of ``x``, a pytree, over all programs along the named axis (or axes)."""
+    """The elementwise maximum of ``x``, a pytree, over all programs along the named axis (or axes).
+
+    >>> import polyax
+    >>> import polyax.numpy as jnp
+    >>> polyax.vmap(lambda x: polyax.lax.pmax(x, 'i'), axis_name='i')(jnp.array([1, 3])).tolist()
+    [3, 3]
+    """
     return _reduce(pmax_p, x, axis_name, axis_index_groups)
 
 

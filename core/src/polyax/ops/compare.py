@@ -168,7 +168,13 @@ clamp_p = Primitive("clamp")
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """``x`` limited to [``min``, ``max``]; both scalars or of the shape of ``x``."""
+    """``x`` limited to [``min``, ``max``]; both scalars or of the shape of ``x``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.clamp(0, jnp.array([-1, 3, 9]), 5).tolist()
+    [0, 3, 5]
+    """
     x, min, max = same_dtype(x, min, max)
     return clamp_p.bind1(min, x, max)
 

@@ -233,6 +233,11 @@ def dot(
 
     Raises:
       ValueError: an operand has more than two dimensions, or the contracted sizes differ.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10])).tolist()
+    [21, 43]
     """
     if dimension_numbers is None:
         l_shape, r_shape = np.shape(lhs), np.shape(rhs)

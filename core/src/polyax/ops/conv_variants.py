@@ -24,7 +24,13 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """``conv_general_dilated`` without dilations, in the default layout."""
+    """``conv_general_dilated`` without dilations, in the default layout.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.conv(jnp.ones((1, 3, 8, 8)), jnp.ones((16, 3, 3, 3)), (1, 1), 'SAME').shape
+    (1, 16, 8, 8)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
     )
@@ -79,6 +85,11 @@ def conv_transpose(
       padding: ``'SAME'`` or ``'VALID'`` of the convolution whose transpose this is, or (low, high) of this one.
       transpose_kernel: reverse the window and exchange its features, which makes it the exact transpose.
       use_consistent_padding: pairs are, as names are, of the convolution whose transpose this is.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.conv_transpose(jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 16)), (2, 2), 'SAME').shape
+    (1, 16, 16, 16)
     """
     ndim = np.ndim(lhs)
     d = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers or _TRANSPOSED_LAYOUTS.get(ndim))

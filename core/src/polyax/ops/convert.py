@@ -207,7 +207,12 @@ stop_gradient_p = elementwise("stop_gradient", ANY)
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x``, a tree of arrays, as a constant of differentiation."""
+    """``x``, a tree of arrays, as a constant of differentiation.
+
+    >>> import polyax
+    >>> polyax.grad(lambda x: x * polyax.lax.stop_gradient(x))(3.0).item()
+    3.0
+    """
     return tree_map(lambda leaf: stop_gradient_p.bind1(leaf) if dtypes.is_inexact(aval_of(leaf).dtype) else leaf, x)
 
 

@@ -218,7 +218,13 @@ def _index_vectors(axis: Any, starts: Sequence[Any], dims: Sequence[int | None])
 def dynamic_slice_in_dim(
     operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Any:
-    """``dynamic_slice`` along one dimension, whole in the others."""
+    """``dynamic_slice`` along one dimension, whole in the others.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.dynamic_slice_in_dim(jnp.arange(6), 2, 3).tolist()
+    [2, 3, 4]
+    """
     sizes = list(np.shape(operand))
     axis = canonical_axis(axis, len(sizes))
     starts: list[Any] = [0] * len(sizes)
@@ -229,7 +235,13 @@ def dynamic_slice_in_dim(
 def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Any:
-    """The slice at a computed ``index`` along ``axis``."""
+    """The slice at a computed ``index`` along ``axis``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.dynamic_index_in_dim(jnp.arange(6), 2, keepdims=False).item()
+    2
+    """
     result = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return result if keepdims else squeeze(result, (axis,))
 
@@ -319,7 +331,13 @@ def _update_batch(axis: Any, args: Any, dims: Any) -> Any:
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """``dynamic_update_slice`` along one dimension, at the beginning of the others."""
+    """``dynamic_update_slice`` along one dimension, at the beginning of the others.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.dynamic_update_slice_in_dim(jnp.arange(5), jnp.zeros(2, int), 3, 0).tolist()
+    [0, 1, 2, 0, 0]
+    """
     starts: list[Any] = [0] * np.ndim(operand)
     starts[canonical_axis(axis, len(starts))] = start_index
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)

@@ -31,6 +31,12 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
     Raises:
       ValueError: a program sends or gets twice, or isn't on the axis.
+
+    >>> import polyax
+    >>> import polyax.numpy as jnp
+    >>> shift = lambda x: polyax.lax.ppermute(x, 'i', [(0, 1), (1, 0)])
+    >>> polyax.vmap(shift, axis_name='i')(jnp.array([1, 3])).tolist()
+    [3, 1]
     """
     pairs = tuple((int(s), int(d)) for s, d in perm)
     size = axis_size(axis_name)

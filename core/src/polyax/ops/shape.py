@@ -198,7 +198,13 @@ def_rule(squeeze_p, "factors")(
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """The dimensions ``start_dimension:stop_dimension`` made into one."""
+    """The dimensions ``start_dimension:stop_dimension`` made into one.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
     shape = np.shape(operand)
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if start > stop:
@@ -233,7 +239,13 @@ rev_p = Primitive("rev")
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """``operand`` with the order of elements reversed along ``dimensions``."""
+    """``operand`` with the order of elements reversed along ``dimensions``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.rev(jnp.arange(3), (0,)).tolist()
+    [2, 1, 0]
+    """
     return rev_p.bind1(operand, dimensions=tuple(map(index, dimensions)))
 
 

@@ -35,6 +35,10 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
 
     Raises:
       TypeError: ``x`` is a scalar but no integer.
+
+    >>> from polyax import random
+    >>> sorted(random.permutation(random.key(0), 4).tolist())
+    [0, 1, 2, 3]
     """
     check_arraylike("permutation", x)
     key, x = check_key("permutation", key), unwrap(x)
@@ -77,6 +81,11 @@ def choice(
 
     Raises:
       ValueError: more elements than there are, without ``replace``; or ``p`` has another length.
+
+    >>> from polyax import random
+    >>> import polyax.numpy as jnp
+    >>> random.choice(random.key(0), 5, (2, 3)).shape
+    (2, 3)
     """
     if not isinstance(shape, Sequence):
         raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
@@ -145,6 +154,11 @@ def categorical(
     Args:
       shape: shape of the result, whose last dimensions are those of ``logits`` without ``axis``.
       replace: whether a category may be drawn again along the leading dimensions.
+
+    >>> from polyax import random
+    >>> import polyax.numpy as jnp
+    >>> random.categorical(random.key(0), jnp.array([-jnp.inf, 0.0]), shape=(3,)).tolist()
+    [1, 1, 1]
     """
     key = check_key("categorical", key)
     (logits,) = inexact("categorical", logits)

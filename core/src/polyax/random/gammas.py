@@ -204,6 +204,12 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
 
     Raises:
       ValueError: ``alpha`` has no dimension.
+
+    >>> from polyax import random
+    >>> import polyax.numpy as jnp
+    >>> x = random.dirichlet(random.key(0), jnp.ones(3))
+    >>> bool(abs(x.sum() - 1) < 1e-6)
+    True
     """
     kind = float_dtype("dirichlet", dtype)
     alpha = jnp.asarray(convert(unwrap(alpha), kind))

@@ -187,6 +187,12 @@ def fold_in(key: Any, data: Any) -> Any:
     Raises:
       TypeError: ``data`` is no scalar integer.
       OverflowError: it is a number of Python's that 32 bits without a sign can't hold.
+
+    >>> from polyax import random
+    >>> key = random.key(0)
+    >>> keys = [random.fold_in(key, step) for step in range(2)]
+    >>> bool(keys[0] == keys[1])
+    False
     """
     key = check_key("fold_in", key)
     _refuse_none(data)

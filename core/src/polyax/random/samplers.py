@@ -111,6 +111,10 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 
     Raises:
       ValueError: the dtype is no unsigned integer.
+
+    >>> from polyax import random
+    >>> random.bits(random.key(0), (2,)).dtype
+    dtype('uint32')
     """
     kind = canonical_dtype(dtype, np.uint64)
     if not dtypes.is_unsigned(kind):
@@ -131,6 +135,11 @@ def uniform(
 
     Raises:
       ValueError: the dtype is no floating-point type.
+
+    >>> from polyax import random
+    >>> x = random.uniform(random.key(0), (1000,), minval=2.0, maxval=3.0)
+    >>> bool((x >= 2).all() and (x < 3).all()), x.dtype
+    (True, dtype('float32'))
     """
     kind = float_dtype("uniform", dtype)
     shape = concrete_shape(shape)
@@ -169,6 +178,11 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     Raises:
       TypeError: the dtype is no integer type.
       OverflowError: a bound is a Python number that the usual integer type doesn't hold; write such ones as arrays.
+
+    >>> from polyax import random
+    >>> x = random.randint(random.key(0), (1000,), 0, 3)
+    >>> sorted({*x.tolist()})
+    [0, 1, 2]
     """
     kind = canonical_dtype(dtype, np.int64)
     if not dtypes.is_integer(kind):
@@ -242,7 +256,12 @@ def _randint(key: Any, low: Any, high: Any, beyond: Any, shape: tuple[int, ...],
 
 @with_out_sharding
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
-    """True with probability ``p``; 'high' mode resolves very small probabilities better."""
+    """True with probability ``p``; 'high' mode resolves very small probabilities better.
+
+    >>> from polyax import random
+    >>> random.bernoulli(random.key(0), 1.0, (3,)).tolist()
+    [True, True, True]
+    """
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     shape = sample_shape("bernoulli", shape, p)
@@ -265,7 +284,12 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, mode: str) 
 
 @with_out_sharding
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """-1 or 1 with equal probability."""
+    """-1 or 1 with equal probability.
+
+    >>> from polyax import random
+    >>> sorted({*random.rademacher(random.key(0), (100,)).tolist()})
+    [-1, 1]
+    """
     kind = canonical_dtype(dtype, np.int64)
     heads = convert(bernoulli(check_key("rademacher", key), 0.5, concrete_shape(shape)), np.dtype("int32"))
     return convert(lax.sub(lax.mul(heads, 2), 1), kind)

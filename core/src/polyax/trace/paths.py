@@ -38,7 +38,12 @@ def tree_leaves_with_path(
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """``(path, leaf)`` for each leaf, and the structure. With ``is_leaf_takes_path`` it is ``is_leaf(path, x)``."""
+    """``(path, leaf)`` for each leaf, and the structure. With ``is_leaf_takes_path`` it is ``is_leaf(path, x)``.
+
+    >>> leaves, _ = tree_flatten_with_path({'a': 1, 'b': [2]})
+    >>> [(keystr(path), x) for path, x in leaves]
+    [("['a']", 1), ("['b'][0]", 2)]
+    """
     pairs: list[tuple[KeyPath, Any]] = []
     entries: list[Any] = []
     stack: list[tuple[KeyPath, Any]] = [((), tree)]

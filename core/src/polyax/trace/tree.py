@@ -240,6 +240,10 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
     Raises:
       ValueError: there are too few or too many leaves.
+
+    >>> leaves, treedef = tree_flatten({'a': 1, 'b': 2})
+    >>> tree_unflatten(treedef, [x + 1 for x in leaves])
+    {'a': 2, 'b': 3}
     """
     leaves = list(leaves)
     if len(leaves) != treedef.num_leaves:
@@ -274,12 +278,20 @@ def _joined(kind: type, aux: Any, children: Sequence[Any]) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves in order."""
+    """The leaves in order.
+
+    >>> tree_leaves({'a': 1, 'b': (2, None)})
+    [1, 2]
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
-    """The structure without the leaves."""
+    """The structure without the leaves.
+
+    >>> tree_structure({'a': 1, 'b': (2, None)})
+    PyTreeDef({'a': *, 'b': (*, None)})
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -350,7 +362,11 @@ def _reduced(operation: Callable[[Any, Any], Any], xs: Sequence[Any]) -> Any:
 
 
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether all leaves are true."""
+    """Whether all leaves are true.
+
+    >>> tree_all({'a': True, 'b': (1, [])}), tree_all([0])
+    (True, False)
+    """
     return all(tree_leaves(tree, is_leaf))
 
 

@@ -53,6 +53,9 @@ def local_devices(
 
     Raises:
       ValueError: there is no such process.
+
+    >>> local_devices(backend='reference') == devices('reference')
+    True
     """
     asked = process_index if process_index is not None else host_id
     index = processes.here().rank if asked is None else asked
@@ -141,6 +144,11 @@ def block_until_ready(x: Any) -> Any:
 
     Raises:
       The error of a computation that was to make one of them.
+
+    >>> import polyax
+    >>> import polyax.numpy as jnp
+    >>> polyax.block_until_ready({'a': jnp.arange(3) + 1})
+    {'a': Array([1, 2, 3], dtype=int32)}
     """
     if type(x) is Array and x.buffer is not None:  # on one device
         x._wait(x.buffer)
@@ -180,7 +188,13 @@ def effects_barrier() -> None:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """All arrays in reach that aren't deleted, on the devices of ``platform`` (the default one, if None)."""
+    """All arrays in reach that aren't deleted, on the devices of ``platform`` (the default one, if None).
+
+    >>> from polyax import device_put
+    >>> x = device_put(1.0, devices('reference')[0])
+    >>> any(y is x for y in live_arrays('reference'))
+    True
+    """
     wanted = _backend(platform)
     arrays = all_arrays()
     inner = {id(part) for x in arrays for part in x.parts if part is not x}

@@ -51,6 +51,12 @@ def default_device(new_val: Device | str | None) -> Generator[None]:
     Raises:
       ValueError: it is neither.
       RuntimeError: there is no such device.
+
+    >>> import polyax
+    >>> with default_device('reference'):
+    ...     x = polyax.numpy.arange(3) + 1
+    >>> x.device.platform
+    'reference'
     """
     with config.override(device=_checked(new_val)):
         yield

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def load(package: str, homes: Mapping[str, str], name: str, removed: Mapping[str, str] = NOTHING) -> Any:
+def load(
+    package: str,
+    homes: Mapping[str, str],
+    name: str,
+    removed: Mapping[str, str] = NOTHING,
+    guarded: Callable[[Any, str, str], Any] = lambda value, *_: value,
+) -> Any:
     """The name ``name`` of ``package``, from the module that ``homes`` says; a submodule is its own home.
+
+    ``guarded(value, package, name)`` is what users get of a value of a module.
 
     Raises:
       AttributeError: the package has no such name; ``removed`` says of names that JAX had what to use instead.
@@ -23,7 +31,7 @@ def load(package: str, homes: Mapping[str, str], name: str, removed: Mapping[str
     if home is None:
         raise AttributeError(f"module {package!r} has no attribute {name!r}{_reason(package, name)}")
     module = importlib.import_module(home)
-    value = module if home == f"{package}.{name}" else getattr(module, name)
+    value = module if home == f"{package}.{name}" else guarded(getattr(module, name), package, name)
     setattr(sys.modules[package], name, value)  # asked for once
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,13 @@ def test_bad_input_is_told(case: str) -> None:
     call, error, text = REFUSED[case]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_errors_of_what_is_loaded_late_end_at_the_users_line() -> None:
+    with pytest.raises(TypeError) as raised:
+        jnp.polyval(np.ones((2, 2, 2)), None)
+    assert [frame.path.name for frame in raised.traceback] == ["test_late.py"]
+    assert pickle.loads(pickle.dumps(jnp.polyval)) is jnp.polyval
 
 
 def test_arguments_of_array_by_position_are_deprecated() -> None:

@@ -1,5 +1,6 @@
 """NumPy's functions on arrays and tracers, as ``jax.numpy`` has them. Re-exports only."""
 
+import functools as _functools
 from typing import Any as _Any
 
 from polyax import late as _late
@@ -37,6 +38,10 @@ from polyax.numpy.ufuncs import *
 from polyax.numpy.ufuncs import absolute as abs
 from polyax.numpy.universal import *
 from polyax.runtime.arrays.array import Array as ndarray
+from polyax.runtime.contract.tracebacks import guarded as _of_users
+from polyax.runtime.running.repeated import repeating as _repeating
+
+_guarded = _functools.partial(_of_users, boundary=_repeating)
 
 _LATE = (
     _late.names_of("polyax.numpy.covariance", "corrcoef", "cov")
@@ -62,7 +67,7 @@ _LATE = (
 
 
 def __getattr__(name: str) -> _Any:
-    return _late.load(__name__, _LATE, name)
+    return _late.load(__name__, _LATE, name, guarded=_guarded)
 
 
 def __dir__() -> list[str]:

@@ -46,10 +46,17 @@ def guard(module: ModuleType, boundary: Callable[..., Any] = api_boundary) -> No
     """Replaces the public functions of ``module`` by ones behind a boundary, which filters tracebacks. Library code
     calls the functions themselves, where they are defined, and pays nothing."""
     for name, value in vars(module).items():
-        if isinstance(value, FunctionType) and not name.startswith("_"):
-            guarded = boundary(value)
-            guarded.__module__, guarded.__qualname__ = module.__name__, name  # where pickle finds it
-            setattr(module, name, guarded)
+        if not name.startswith("_"):
+            setattr(module, name, guarded(value, module.__name__, name, boundary))
+
+
+def guarded(value: Any, module: str, name: str, boundary: Callable[..., Any] = api_boundary) -> Any:
+    """A function behind a boundary, as ``name`` of ``module``, where pickle finds it; anything else as it is."""
+    if not isinstance(value, FunctionType):
+        return value
+    behind = boundary(value)
+    behind.__module__, behind.__qualname__ = module, name
+    return behind
 
 
 def show_user_frames(error: BaseException) -> None:

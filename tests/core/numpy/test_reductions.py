@@ -158,3 +158,9 @@ def test_initial_values_are_numbers(initial):
 
 def test_running_sums_of_scalars_have_one_element():
     assert jnp.cumsum(3, axis=0).tolist() == [3] and jnp.cumprod(jnp.array(2.0), axis=-1).tolist() == [2.0]
+
+
+def test_booleans_are_asked_for_zeros_as_numbers_are() -> None:
+    x = np.array([True, False, True])
+    assert jnp.count_nonzero(x) == 2 and jnp.packbits(x).tolist() == np.packbits(x).tolist()
+    assert jnp.isreal(x).all() and not jnp.iscomplex(x).any()

@@ -19,7 +19,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
 from polyax.lax.extrema import precedes
-from polyax.numpy.broadcast import choose
+from polyax.numpy.broadcast import as_mask, choose
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
     as_array,
@@ -529,13 +529,13 @@ def angle(z: Any, deg: bool = False) -> Any:
 def iscomplex(x: Any) -> Any:
     """Where the imaginary part is not zero."""
     part = imag(x)
-    return lax.ne(part, 0)
+    return as_mask(part)
 
 
 def isreal(x: Any) -> Any:
     """Where the imaginary part is zero."""
     part = imag(x)
-    return lax.eq(part, 0)
+    return lax.eq(part, False if part.dtype in dtypes.BOOL else 0)
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:

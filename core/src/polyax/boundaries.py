@@ -14,7 +14,7 @@ from polyax.runtime.running.repeated import repeating
 
 for _module in (api, debug):
     guard(_module)
-for _module in (numpy, numpy.fft, numpy.linalg):
+for _module in (numpy, numpy.fft):
     guard(_module, repeating)
 
 _once = functools.cache(repeating)  # the library's own calls share what they repeat with those of users

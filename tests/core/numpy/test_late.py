@@ -217,7 +217,7 @@ def test_parameters_have_numpys_names() -> None:
     assert jnp.float_power(2, 3) == 8 and jnp.nextafter(1.0, 2.0) == np.nextafter(np.float32(1), np.float32(2))
 
 
-@pytest.mark.parametrize("home", sorted(set(jnp._LATE.values())))
+@pytest.mark.parametrize("home", sorted(set(jnp._LATE.values()) - {"polyax.numpy.linalg"}))
 def test_modules_that_load_late_offer_all_that_they_list(home: str) -> None:
     module = importlib.import_module(home)
     assert {name for name, at in jnp._LATE.items() if at == home} == set(module.__all__)

@@ -6,7 +6,6 @@ from typing import Any as _Any
 from polyax import late as _late
 from polyax.ir import dtypes as _dtypes
 from polyax.numpy import fft as fft
-from polyax.numpy import linalg as linalg
 from polyax.numpy import methods as _methods
 from polyax.numpy.arrays import *
 from polyax.numpy.broadcast import *
@@ -44,7 +43,8 @@ from polyax.runtime.running.repeated import repeating as _repeating
 _guarded = _functools.partial(_of_users, boundary=_repeating)
 
 _LATE = (
-    _late.names_of("polyax.numpy.covariance", "corrcoef", "cov")
+    _late.submodules("polyax.numpy", "linalg")
+    | _late.names_of("polyax.numpy.covariance", "corrcoef", "cov")
     | _late.names_of("polyax.numpy.exchange", "from_dlpack")
     | _late.names_of("polyax.numpy.fitting", "polydiv", "polyfit", "roots")
     | _late.names_of("polyax.numpy.inserting", "delete", "insert")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from polyax.lax import linalg as _primitives
 from polyax.numpy import diagonals as _diagonals
 from polyax.numpy import reductions, shapes, ufuncs
 from polyax.numpy.broadcast import choose
-from polyax.numpy.matrices import named_result, square_matrix
+from polyax.numpy.decompositions import square_matrix
+from polyax.numpy.linalg_results import SlogdetResult
 from polyax.numpy.promotion import convert
-
-if TYPE_CHECKING:
-    from polyax.numpy.decompositions import SlogdetResult
 
 __all__ = ["det", "slogdet"]
 
@@ -127,7 +125,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
     a = square_matrix("slogdet", a)
-    return named_result("SlogdetResult", *(_by_qr(a) if method == "qr" else _by_lu(a)))
+    return SlogdetResult(*(_by_qr(a) if method == "qr" else _by_lu(a)))
 
 
 @custom_jvp

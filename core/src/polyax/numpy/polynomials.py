@@ -10,8 +10,8 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
 from polyax.numpy.arrays import asarray
+from polyax.numpy.decompositions import eigvals
 from polyax.numpy.joining import stack
-from polyax.numpy.matrices import eigvals
 from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype, refuse_traced, strong
 from polyax.numpy.shapes import atleast_1d
 from polyax.numpy.ufuncs import add, multiply, negative

@@ -9,7 +9,15 @@ import polyax as px
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.errors import ShardingTypeError
-from polyax.sharding import AbstractMesh, AxisType, auto_axes, explicit_axes, get_abstract_mesh, use_abstract_mesh
+from polyax.sharding import (
+    AbstractMesh,
+    AxisType,
+    NamedSharding,
+    auto_axes,
+    explicit_axes,
+    get_abstract_mesh,
+    use_abstract_mesh,
+)
 from polyax.sharding import PartitionSpec as P
 from support.parts import close_everywhere
 
@@ -377,3 +385,17 @@ def test_axes_of_their_type_already_stay():
     within = px.shard_map(lambda x: auto_axes(lambda v: v, out_sharding=P("x"))(x), in_specs=P("x"), out_specs=P("x"))
     with pytest.raises(NotImplementedError, match="Going from `Manual`.*to `Auto` or `Explicit`"):
         within(put(BOTH, "x"))
+
+
+def test_types_say_how_arrays_are_cut_whatever_the_mesh(mesh):
+    uncut = NamedSharding(mesh.abstract_mesh, P(None, None))
+    seen = []
+    px.jit(lambda x: seen.append(x.aval.sharding) or x)(np.ones((3, 5)))
+    assert seen == [uncut] and jnp.ones((3, 5)).aval.sharding == uncut and px.typeof(np.ones((3, 5))).sharding == uncut
+    assert put(BOTH, "x").aval.sharding.spec == P("x", None)
+    with px.set_mesh(None):
+        assert jnp.ones(2).aval.sharding == NamedSharding(AbstractMesh((), ()), P(None))
+    cut = NamedSharding(AbstractMesh((2,), ("x",), (AxisType.Explicit,)), P("x"))
+    assert px.core.ShapedArray((8, 2), np.int32, sharding=cut).sharding.spec == P("x", None)
+    with pytest.raises(ValueError, match="does not evenly divide the dimension size 5"):
+        px.core.ShapedArray((5, 2), np.int32, sharding=cut)

@@ -78,7 +78,7 @@ class ShapeDtypeStruct:
         aval = aval_of(x)
         if is_ref(aval):
             raise NotImplementedError("ShapeDtypeStruct.like: references aren't supported; give it what they hold")
-        sharding = getattr(x, "sharding", aval.sharding) if getattr(x, "committed", True) else None
+        sharding = getattr(x, "sharding", aval.told) if getattr(x, "committed", True) else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
@@ -156,7 +156,7 @@ def _sharding(given: Any) -> Sharding | None:
 
 def struct(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     """That of a type, with ``sharding`` or the one that the type tells."""
-    kind = {"weak_type": aval.weak_type, "sharding": sharding or aval.sharding, "is_ref": is_ref(aval)}
+    kind = {"weak_type": aval.weak_type, "sharding": sharding or aval.told, "is_ref": is_ref(aval)}
     return ShapeDtypeStruct(aval.shape, aval.dtype, **kind)
 
 

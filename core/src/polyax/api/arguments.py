@@ -12,7 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import AbstractRef
-from polyax.meshes.explicit import typed
+from polyax.meshes.explicit import sharding_of, typed
 from polyax.ops.basis import convert
 from polyax.trace.calls import UserCall
 from polyax.trace.flat import name_of
@@ -47,7 +47,7 @@ def shaped(x: Any) -> Any:
     """The aval of an array, or of anything with a shape and a dtype."""
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):
         aval = ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
-        aval = typed(aval, getattr(x, "sharding", None))
+        aval = typed(aval, sharding_of(x))
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return aval_of(x)
 

@@ -31,7 +31,7 @@ from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import has_refs, met
 from polyax.meshes.current import mesh_in_force
-from polyax.meshes.explicit import seen, told
+from polyax.meshes.explicit import seen, sharding_of, told
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames
@@ -232,7 +232,7 @@ class PjitFunction:
         call = self._signature.split(args, kwargs)
         traced = self._traces.find(call.key(self._told(call, shapes(call))), call)
         ins, outs = self._asked(traced, call)
-        told = [s or (None if is_concrete(x) else getattr(x, "sharding", None)) for s, x in zip(ins, call.leaves)]
+        told = [s or (None if is_concrete(x) else sharding_of(x)) for s, x in zip(ins, call.leaves)]
         if met.any and has_refs(traced.closed):
             return call, traced, self._stateful(traced, call, (told, outs))[0]
         program = self._placed(traced, (told, outs), call.leaves, call.names)

@@ -14,7 +14,7 @@ from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_here, mesh_of, sharding_in_type
 from polyax.meshes.resharding import resharded, retyped, sharding_for
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import PartitionSpec, summands
+from polyax.meshes.spec import summands
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.paths import flatten_axes
 from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -74,10 +74,7 @@ def typeof(x: Any) -> ShapedArray:
     Raises:
       TypeError: ``x`` is no array.
     """
-    aval = aval_of(x)
-    if aval.sharding is not None:
-        return aval
-    return aval.update(sharding=NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim)))
+    return aval_of(x)
 
 
 @api_boundary
@@ -207,9 +204,9 @@ def _told_on(x: Any, mesh: AbstractMesh) -> Any:
     if not hasattr(x, "aval"):
         return x
     aval = aval_of(x)
-    if aval.sharding is None:
+    if aval.told is None:
         return x
     explicit = set(mesh.explicit_axes)
-    cuts, spec = [tuple([a for a in names if a in explicit]) for names in cuts_of(aval)], aval.sharding.spec
+    cuts, spec = [tuple([a for a in names if a in explicit]) for names in cuts_of(aval)], aval.told.spec
     told = sharding_in_type(mesh, summands(cuts, spec.unreduced & explicit), spec.reduced & explicit)
     return retyped(x, aval.update(sharding=told))

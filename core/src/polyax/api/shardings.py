@@ -170,7 +170,7 @@ def _besides_told(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
             f"spec={sharding.spec} and mesh={mesh.abstract_mesh} for {aval}. "
             "You probably meant to use `polyax.reshard`?"
         )
-    if aval.sharding is None:
+    if aval.told is None:
         return sharding
     asked = open_cuts(sharding.spec, aval.ndim)
     rest = UNCONSTRAINED if mesh.auto_axes else None

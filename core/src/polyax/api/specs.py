@@ -156,7 +156,7 @@ def inferred(mesh: AnyMesh, axes: frozenset[Any], leaves: Sequence[Any]) -> tupl
 
 
 def _spec_of(x: Any, axes: frozenset[Any]) -> PartitionSpec:
-    sharding = x.sharding if is_concrete(x) else aval_of(x).sharding
+    sharding = x.sharding if is_concrete(x) else aval_of(x).told
     spec = sharding.spec if isinstance(sharding, NamedSharding) else getattr(sharding, "spec", PartitionSpec())
     sums = {"unreduced": spec.unreduced & axes, "reduced": spec.reduced & axes}
     return PartitionSpec(*[tuple(n for n in names if n in axes) for names in spec.cuts(0)], **sums)

@@ -110,13 +110,13 @@ def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> Shap
     that aren't manual, it still does."""
     shape = tuple(n // _factor(names, axes) for n, names in zip(aval.shape, cuts, strict=True))
     vma = aval.vma | told_of(axes).intersection(a for names in cuts for a in names) if check_vma else aval.vma
-    if aval.sharding is None:
+    if aval.told is None:
         return aval.update(shape=shape, vma=vma)
     names = {name for name, _ in axes}
     rest = [tuple([a for a in some if a not in names]) for some in cuts_of(aval)]
-    inside = aval.sharding.mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
+    inside = aval.told.mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
     block = aval.update(shape=shape, vma=vma, sharding=sharding_in_type(inside, tuple(rest)))
-    return block.update(sums=(aval.sharding.spec.unreduced, aval.sharding.spec.reduced)) if check_vma else block
+    return block.update(sums=(aval.told.spec.unreduced, aval.told.spec.reduced)) if check_vma else block
 
 
 def cut_further(cuts: Cuts, block: ShapedArray) -> Cuts:

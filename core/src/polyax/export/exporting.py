@@ -23,6 +23,7 @@ from polyax.ir.config import config
 from polyax.ir.dtypes import float0, is_inexact
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.explicit import sharding_of
 from polyax.meshes.sharding import NamedSharding
 from polyax.runtime.arrays.devices import default_backend
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -119,7 +120,7 @@ def check_scopes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
 
 def _abstract_sharding(x: Any) -> NamedSharding | None:
     """How an argument is to lie on a mesh without devices."""
-    found = getattr(x, "sharding", None)
+    found = sharding_of(x)
     return found if isinstance(found, NamedSharding) and isinstance(found.mesh, AbstractMesh) else None
 
 

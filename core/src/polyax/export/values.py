@@ -101,9 +101,9 @@ def _array(w: ValueWriter, x: Any) -> Any:
 
 def _aval(w: ValueWriter, x: ShapedArray) -> Any:
     basic = ["aval", _dtype(w, x.dtype), w.all(x.shape), x.weak_type]
-    if not x.vma and x.sums == NO_SUMS and x.sharding is None:
+    if not x.vma and x.sums == NO_SUMS and x.told is None:
         return basic
-    return [*basic, w(x.vma), w(x.sums), w(x.sharding)]
+    return [*basic, w(x.vma), w(x.sums), w(x.told)]
 
 
 def _spec(w: ValueWriter, x: PartitionSpec) -> Any:

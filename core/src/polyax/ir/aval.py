@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,12 +63,16 @@ NO_SUMS: tuple[frozenset[Any], frozenset[Any]] = (frozenset(), frozenset())
 class ShapedArray:
     """Shape, dtype and weak type of an array.
 
-    ``sharding`` is None, or says which dimensions are cut along explicit axes of a mesh (``meshes.explicit``); ``vma``
-    are the mesh axes that a value varies over inside ``shard_map``, ``sums`` those along which it is a sum still to be
+    ``told`` is None, or says which dimensions are cut along explicit axes of a mesh (``meshes.explicit``); ``vma`` are
+    the mesh axes that a value varies over inside ``shard_map``, ``sums`` those along which it is a sum still to be
     made, and those along which its cotangent is.
     """
 
-    __slots__ = ("_hash", "dtype", "shape", "sharding", "sums", "vma", "weak_type")
+    __slots__ = ("_hash", "dtype", "shape", "sums", "told", "vma", "weak_type")
+    fitted: ClassVar[Callable[[tuple[int, ...], Any], Any]]
+    """How arrays of a shape are cut that lie so, which types tell; ``meshes.explicit`` sets it, and the next."""
+    uncut: ClassVar[Callable[[int], Any]]
+    """What is said of arrays with so many dimensions, of which types tell nothing."""
 
     def __init__(
         self,
@@ -83,10 +88,15 @@ class ShapedArray:
         self.shape = shape
         self.dtype = dtype
         self.weak_type = weak_type
-        self.sharding = sharding
+        self.told = None if sharding is None else ShapedArray.fitted(shape, sharding)
         self.vma = vma
         self.sums = sums
         self._hash = hash((shape, dtype, weak_type))
+
+    @property
+    def sharding(self) -> Any:
+        """How it is cut, as far as its type tells, on the mesh in force if that is not at all."""
+        return ShapedArray.uncut(len(self.shape)) if self.told is None else self.told
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
@@ -132,7 +142,7 @@ class ShapedArray:
             and self.shape == other.shape
             and self.dtype == other.dtype
             and self.weak_type == other.weak_type
-            and self.sharding == other.sharding
+            and self.told == other.told
             and self.vma == other.vma
             and self.sums == other.sums
         )
@@ -142,6 +152,7 @@ class ShapedArray:
         if "shape" in changes:
             changes.setdefault("sharding", None)
         fields: dict[str, Any] = {n: getattr(self, n) for n in _FIELDS}
+        fields["sharding"] = self.told
         return ShapedArray(**(fields | changes))
 
     def strip_weak_type(self) -> ShapedArray:
@@ -156,7 +167,7 @@ class ShapedArray:
         """``float32[3,4]``, or ``f32[3,4]`` in jaxprs; inside ``shard_map`` with the axes that it varies along:
         ``float32[3,4]{V:x}``."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
-        spec = None if self.sharding is None else self.sharding.spec
+        spec = None if self.told is None else self.told.spec
         named = () if spec is None else spec.partitions
         sizes = map(_cut_size, self.shape, (*named, *[None] * (self.ndim - len(named))))
         sums = self.sums if spec is None else (self.sums[0] | spec.unreduced, self.sums[1] | spec.reduced)
@@ -179,7 +190,7 @@ class ShapedArray:
         return self.shape[0]
 
 
-_FIELDS = "shape", "dtype", "weak_type", "sharding", "vma", "sums"
+_FIELDS = "shape", "dtype", "weak_type", "vma", "sums"
 
 
 def axes_text(

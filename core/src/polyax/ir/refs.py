@@ -74,7 +74,7 @@ class AbstractRef(ShapedArray):
 
     def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None) -> None:
         inner = inner_aval
-        super().__init__(inner.shape, inner.dtype, inner.weak_type, inner.sharding, inner.vma, inner.sums)
+        super().__init__(inner.shape, inner.dtype, inner.weak_type, inner.told, inner.vma, inner.sums)
         self._hash = hash((AbstractRef, inner))
         self.inner_aval = inner
         self.memory_space = memory_space

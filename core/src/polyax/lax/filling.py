@@ -8,6 +8,7 @@ from typing import Any
 from polyax.api.arguments import shaped
 from polyax.ir.aval import is_array_like
 from polyax.meshes.current import mesh_in_force
+from polyax.meshes.explicit import sharding_of
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.ops import basis
@@ -46,7 +47,7 @@ def with_devices(told: Any) -> Any:
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
     """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
     if sharding is None and shape is None and not is_array_like(x):
-        sharding = with_devices(getattr(x, "sharding", None))
+        sharding = with_devices(sharding_of(x))
     made = basis.full_like(shaped(x), fill_value, dtype, shape)
     if sharding is not None:
         return device_put(basis.convert(made, made.dtype, False), sharding)

@@ -84,7 +84,7 @@ def results(
 
 
 def _check_meshes(primitive: Primitive, ins: Sequence[ShapedArray]) -> None:
-    meshes = {a.sharding.mesh: a for a in ins if a.sharding is not None}
+    meshes = {a.told.mesh: a for a in ins if a.told is not None}
     if len(meshes) > 1:
         raise ShardingTypeError(
             f"{primitive}: operands {types(ins)} lie on different meshes: {', '.join(map(str, meshes))}. Put them on "
@@ -235,7 +235,7 @@ class _Consensus:
                 f"{self.primitive} requires contracting dimensions to have consistent sharding, got "
                 f"{' and '.join(map(str, specs))}. {REMEDY}"
             )
-        specs = ", ".join(str(a.sharding.spec.partitions) for a in self.ins if a.sharding is not None)
+        specs = ", ".join(str(a.told.spec.partitions) for a in self.ins if a.told is not None)
         return ShardingTypeError(f"{self.primitive} got incompatible shardings for broadcasting: {specs}. {REMEDY}")
 
 

@@ -5,6 +5,7 @@ A type in which nothing is cut tells nothing: its ``sharding`` is None.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,11 +16,23 @@ from polyax.meshes.axes import AbstractMesh, seen
 from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import NO_AXES, Cuts, Sums, spec_of, summands, sums_of, uncut
+from polyax.meshes.spec import NO_AXES, Cuts, PartitionSpec, Sums, spec_of, summands, sums_of, uncut
 
 __all__ = [
-    "cotangent_type", "cuts_of", "fixed_cuts", "in_types", "mesh_here", "mesh_of", "reduced_in", "seen",
-    "sharding_in_type", "told", "typed", "with_dim", "without_dim",
+    "cotangent_type",
+    "cuts_of",
+    "fixed_cuts",
+    "in_types",
+    "mesh_here",
+    "mesh_of",
+    "reduced_in",
+    "seen",
+    "sharding_in_type",
+    "sharding_of",
+    "told",
+    "typed",
+    "with_dim",
+    "without_dim",
 ]  # fmt: skip
 
 
@@ -46,16 +59,54 @@ def sharding_in_type(mesh: AbstractMesh, cuts: Cuts, reduced: Sums = NO_AXES) ->
     return NamedSharding(mesh, spec_of(cuts, reduced))
 
 
+def _fitted(shape: tuple[int, ...], sharding: Any) -> Any:
+    """With an entry for each dimension.
+
+    Raises:
+      ValueError: a dimension doesn't fall into equal blocks.
+    """
+    return _fitting(shape, sharding) if isinstance(sharding, NamedSharding) else sharding
+
+
+@lru_cache(4096)
+def _fitting(shape: tuple[Any, ...], sharding: NamedSharding) -> NamedSharding:
+    sizes, cuts = sharding.mesh.shape, sharding.cuts(len(shape))
+    for d, (n, names) in enumerate(zip(shape, cuts, strict=True)):
+        parts = math.prod(sizes[a] for a in names)
+        if isinstance(n, int) and n % parts:
+            raise ValueError(
+                f"Sharding spec {names} implies that array axis {d} is partitioned {parts} times, but does not evenly "
+                f"divide the dimension size {n}. Got shape: {shape} and sharding {sharding}"
+            )
+    missing = len(shape) - len(sharding.spec)
+    entries = (*sharding.spec.partitions, *[None] * missing)
+    return sharding.update(spec=sharding.spec.update(partitions=entries)) if missing else sharding
+
+
+@lru_cache(512)
+def _uncut_on(mesh: AbstractMesh, ndim: int) -> NamedSharding:
+    return NamedSharding(mesh, PartitionSpec(*[None] * ndim))
+
+
+ShapedArray.fitted = staticmethod(_fitted)
+ShapedArray.uncut = staticmethod(lambda ndim: _uncut_on(get_abstract_mesh(), ndim))
+
+
+def sharding_of(x: Any) -> Any:
+    """How something lies, or is to lie: an array, a type, or what has no more than a shape; None if nothing is said."""
+    return x.told if isinstance(x, ShapedArray) else getattr(x, "sharding", None)
+
+
 def typed(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """The type of an array that lies as ``sharding`` says."""
     told = in_types(sharding, aval.ndim) if isinstance(sharding, NamedSharding) else None
-    return aval if told is aval.sharding else aval.update(sharding=told)
+    return aval if told is aval.told else aval.update(sharding=told)
 
 
 def told(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """``typed``, by the types that the axes of the mesh have where this is asked: within ``auto_axes``, say."""
     if not seen.any or not isinstance(sharding, NamedSharding):
-        return aval if aval.sharding is None else aval.update(sharding=None)
+        return aval if aval.told is None else aval.update(sharding=None)
     mesh = mesh_here(sharding.mesh)
     return typed(aval, sharding if mesh is sharding.mesh else NamedSharding(mesh, sharding.spec))
 
@@ -68,21 +119,21 @@ def mesh_here(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
 
 def cuts_of(aval: ShapedArray) -> Cuts:
     """For each dimension the explicit axes that its type says it is cut along."""
-    return uncut(aval.ndim) if aval.sharding is None else aval.sharding.cuts(aval.ndim)
+    return uncut(aval.ndim) if aval.told is None else aval.told.cuts(aval.ndim)
 
 
 def fixed_cuts(aval: ShapedArray) -> tuple[tuple[Any, ...] | None, ...] | None:
     """What a type says of how each dimension is cut; None where that is the partitioner's, who has the other axes."""
-    if aval.sharding is None:
+    if aval.told is None:
         return None
-    nothing = () if aval.sharding.mesh.are_all_axes_explicit else None
+    nothing = () if aval.told.mesh.are_all_axes_explicit else None
     cuts = cuts_of(aval)
     return summands([names or nothing for names in cuts], sums_of(cuts))
 
 
 def mesh_of(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
     """The mesh that types tell of, if any does."""
-    return next((a.sharding.mesh for a in avals if a.sharding is not None), None)
+    return next((a.told.mesh for a in avals if a.told is not None), None)
 
 
 def with_dim(
@@ -101,24 +152,24 @@ def with_dim(
 def without_dim(aval: ShapedArray, dim: int) -> ShapedArray:
     """The type without a dimension."""
     narrower = aval.update(shape=(*aval.shape[:dim], *aval.shape[dim + 1 :]))
-    if aval.sharding is None:
+    if aval.told is None:
         return narrower
     cuts = cuts_of(aval)
     fewer = summands((*cuts[:dim], *cuts[dim + 1 :]), sums_of(cuts))
-    return narrower.update(sharding=sharding_in_type(aval.sharding.mesh, fewer, reduced_in(aval)))
+    return narrower.update(sharding=sharding_in_type(aval.told.mesh, fewer, reduced_in(aval)))
 
 
 def reduced_in(aval: ShapedArray) -> Sums:
     """The explicit axes along which cotangents are sums still to be made."""
-    return NO_AXES if aval.sharding is None else aval.sharding.spec.reduced
+    return NO_AXES if aval.told is None else aval.told.spec.reduced
 
 
 def cotangent_type(aval: ShapedArray) -> ShapedArray:
     """The type of cotangents: what is the same along an axis has a sum as its cotangent, and the other way round."""
     if aval.sums != NO_SUMS:
         aval = aval.update(sums=aval.sums[::-1])
-    if aval.sharding is None or not (aval.sharding.spec.unreduced or aval.sharding.spec.reduced):
+    if aval.told is None or not (aval.told.spec.unreduced or aval.told.spec.reduced):
         return aval
-    spec = aval.sharding.spec
+    spec = aval.told.spec
     swapped = spec.update(unreduced=spec.reduced, reduced=spec.unreduced)
-    return aval.update(sharding=aval.sharding.update(spec=swapped))
+    return aval.update(sharding=aval.told.update(spec=swapped))

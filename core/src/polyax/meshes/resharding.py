@@ -26,14 +26,14 @@ of it where that is None."""
 
 def retyped(x: Any, aval: ShapedArray) -> Any:
     """``x``, cut as the type says; without a mark, the partitioner decides."""
-    if not seen.any or aval_of(x).sharding == aval.sharding:
+    if not seen.any or aval_of(x).told == aval.told:
         return x
-    return untyped(x) if aval.sharding is None else reshard_p.bind1(x, sharding=aval.sharding)
+    return untyped(x) if aval.told is None else reshard_p.bind1(x, sharding=aval.told)
 
 
 def untyped(x: Any) -> Any:
     """``x``, of which types don't tell how it is cut."""
-    return x if aval_of(x).sharding is None else reshard_p.bind1(x, sharding=None)
+    return x if aval_of(x).told is None else reshard_p.bind1(x, sharding=None)
 
 
 def resharded(x: Any, sharding: NamedSharding) -> Any:

@@ -26,9 +26,9 @@ PASSING = frozenset(
 
 
 def in_type(aval: ShapedArray) -> Both:
-    if aval.sharding is None:
+    if aval.told is None:
         return aval.sums
-    return aval.sums[0] | aval.sharding.spec.unreduced, aval.sums[1] | aval.sharding.spec.reduced
+    return aval.sums[0] | aval.told.spec.unreduced, aval.sums[1] | aval.told.spec.reduced
 
 
 def waiting(avals: Sequence[ShapedArray]) -> bool:

@@ -205,8 +205,8 @@ def _write_region(x: Any, index: Any, items: Any, values: Any, combine: Callable
 
 def _cut_alike(new: Any, x: Any) -> Any:
     """What isn't cut yet, as the array that it is written to, where that divides it."""
-    told, aval = aval_of(x).sharding, aval_of(new)
-    if told is None or aval.sharding is not None:
+    told, aval = aval_of(x).told, aval_of(new)
+    if told is None or aval.told is not None:
         return new
     parts = [math.prod(told.mesh.shape[a] for a in names) for names in told.cuts(x.ndim)]
     divides = all(n % k == 0 for n, k in zip(aval.shape, parts, strict=True))

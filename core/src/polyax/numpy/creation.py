@@ -10,6 +10,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
 from polyax.lax.filling import with_devices
+from polyax.meshes.explicit import sharding_of
 from polyax.meshes.resharding import retyped
 from polyax.meshes.sharding import Sharding
 from polyax.numpy.arrays import placed
@@ -130,7 +131,7 @@ def _cut_as(a: Any, made: Any, shape: Any, *given: Any) -> Any:
     something else was said of it."""
     aval = getattr(a, "aval", None)
     if aval is None:
-        told = getattr(a, "sharding", None) if shape is None and all(x is None for x in given) else None
+        told = sharding_of(a) if shape is None and all(x is None for x in given) else None
         told = with_devices(told)
         return device_put(made, told) if isinstance(told, Sharding) else made
     made = pvary(made, aval.vma) if aval.vma else made
@@ -138,7 +139,7 @@ def _cut_as(a: Any, made: Any, shape: Any, *given: Any) -> Any:
         return made
     if is_concrete(a) and is_concrete(made):
         return beside(made, a)
-    return made if shape is not None or aval.sharding is None else retyped(made, aval)
+    return made if shape is not None or aval.told is None else retyped(made, aval)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:

@@ -159,7 +159,7 @@ def _item(self: Any, form: Any) -> Any:
 
 def _in_parts_here(x: Any) -> bool:
     """Whether a row can be taken from the part that holds it, and lies on all devices then."""
-    if not is_concrete(x) or x.aval.sharding is not None or not isinstance(x.sharding, NamedSharding):
+    if not is_concrete(x) or x.aval.told is not None or not isinstance(x.sharding, NamedSharding):
         return False
     return x.sharding.num_devices > 1 and x.is_fully_addressable and not x.is_sum
 

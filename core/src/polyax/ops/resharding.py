@@ -20,7 +20,7 @@ __all__ = ["reshard_p", "retyped"]
 def _brought_back(ct: Any, x: ShapedArray, sharding: NamedSharding | None) -> Any:
     """Where types tell all of how values lie, what isn't cut is brought together again."""
     told = cotangent_type(x)
-    if told.sharding is None and sharding is not None and sharding.mesh.are_all_axes_explicit:
+    if told.told is None and sharding is not None and sharding.mesh.are_all_axes_explicit:
         return resharded(ct, sharding.update(spec=PartitionSpec()))
     return retyped(ct, told)
 

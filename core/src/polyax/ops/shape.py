@@ -268,7 +268,7 @@ def _rev_batch(axis: Any, args: Any, dims: Any, *, dimensions: tuple[int, ...]) 
 
 linear(rev_p, lambda ct, x, dimensions: rev(ct, dimensions), _rev_batch)
 rev_p.factors = lambda x, *, dimensions: carried_along(x, dimensions)
-rev_p.explicit = lambda ins, outs, **_: [outs[0].update(sharding=ins[0].sharding)]
+rev_p.explicit = lambda ins, outs, **_: [outs[0].update(sharding=ins[0].told)]
 
 # --- iota -----------------------------------------------------------------------------------------------------------
 

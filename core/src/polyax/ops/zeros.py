@@ -19,7 +19,7 @@ def zeros_like_aval(aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     found = zeros(aval) if aval.shape or dtypes.is_extended(aval.dtype) else aval.dtype.type(0)
-    found = retyped(found, aval) if aval.sharding is not None else found
+    found = retyped(found, aval) if aval.told is not None else found
     return pvary(found, aval.vma) if aval.vma else found
 
 

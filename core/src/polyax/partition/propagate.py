@@ -126,8 +126,8 @@ class Cutting:
 
     def fix_told(self, atom: Atom) -> None:
         """What the type of a value says, which may name the axes of another mesh of the same devices."""
-        if atom.aval.sharding is not None:
-            self.fix(atom, open_cuts_on(self.mesh, atom.aval.sharding, atom.aval.ndim, fixed_cuts(atom.aval)))
+        if atom.aval.told is not None:
+            self.fix(atom, open_cuts_on(self.mesh, atom.aval.told, atom.aval.ndim, fixed_cuts(atom.aval)))
 
     def fix_asked(self, atom: Atom, sharding: NamedSharding | None) -> None:
         """What a constraint says, likewise."""

@@ -268,8 +268,8 @@ def length_of(xs: Any, length: int | None) -> int:
 
 def _slice_aval(x: Any) -> ShapedArray:
     aval = aval_of(x)
-    if aval.sharding is not None and aval.sharding.spec.partitions[0] is not None:
-        raise ValueError(f"0th dimension of all xs should be replicated. Got {aval.sharding.spec}")
+    if aval.told is not None and aval.told.spec.partitions[0] is not None:
+        raise ValueError(f"0th dimension of all xs should be replicated. Got {aval.told.spec}")
     return without_dim(aval, 0)
 
 

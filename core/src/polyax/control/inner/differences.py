@@ -84,14 +84,14 @@ def _types(sides: Sides, tree: PyTreeDef, avals: tuple[Sequence[ShapedArray], Se
 
 def alike(a: ShapedArray, b: ShapedArray) -> bool:
     """Whether two types are equal up to weakness."""
-    return same_type(a, b) and a.vma == b.vma and a.sharding == b.sharding
+    return same_type(a, b) and a.vma == b.vma and a.told == b.told
 
 
 def _difference(a: ShapedArray, b: ShapedArray) -> str:
     parts = [f"the {name}s do not match" for name in ("dtype", "shape") if getattr(a, name) != getattr(b, name)]
     if a.vma != b.vma:
         parts.append("the manual axis types do not match")
-    parts += ["the shardings do not match"] if a.sharding != b.sharding else []
+    parts += ["the shardings do not match"] if a.told != b.told else []
     return ", so " + ", and ".join(parts)
 
 

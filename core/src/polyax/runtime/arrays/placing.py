@@ -289,7 +289,7 @@ def _nothing(part: Array) -> Array:
 
 def retold(x: Array, aval: ShapedArray) -> Array:
     """The same array, of a type that tells something else of how it is cut."""
-    return x if aval.sharding == x.aval.sharding else Array.of_parts(aval, x.parts, x.sharding)
+    return x if aval.told == x.aval.told else Array.of_parts(aval, x.parts, x.sharding)
 
 
 # --- to one device ----------------------------------------------------------------------------------------------------

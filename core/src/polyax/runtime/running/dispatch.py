@@ -233,7 +233,7 @@ def _on_parts(
     blocks = tuple([a.update(shape=block) if a.shape else a for a in avals])
     pairs = zip(devices, zip(*parts, strict=True), strict=True)
     results = [_on_device(primitive, xs, blocks, params, device.chosen) for device, xs in pairs]
-    told = next((a.sharding for a in avals if a.sharding is not None), None)
+    told = next((a.told for a in avals if a.told is not None), None)
     layout = layout if told is None else _in_full(layout, len(shape))
     whole = {"shape": shape, "sharding": told}
     return [Array.of_parts(ys[0].aval.update(**whole), ys, layout) for ys in zip(*results, strict=True)]
@@ -383,7 +383,7 @@ def _reshard(x: Any, *, sharding: NamedSharding | None) -> list[Any]:
 def _untold(x: Array) -> Array:
     """Of a type that tells nothing; where types tell all of how arrays lie, what they don't tell of isn't cut."""
     where = x.sharding
-    told = x.aval.sharding is not None
+    told = x.aval.told is not None
     if told and isinstance(where, NamedSharding) and mesh_here(where.mesh).are_all_axes_explicit:
         x = device_put(x, where.update(spec=PartitionSpec(*[None] * x.ndim)))
     return retold(x, x.aval.update(sharding=None))

@@ -110,8 +110,8 @@ def _told_by_types(avals: Sequence[ShapedArray], asked: Sequence[Any], mesh: Mes
 
 def _told_sharding(aval: ShapedArray, mesh: Mesh) -> NamedSharding:
     """On ``mesh``, or one of the same devices with the axes that the type names."""
-    if aval.sharding is not None and aval.sharding.mesh.axes != mesh.axes:
-        named: AbstractMesh = aval.sharding.mesh
+    if aval.told is not None and aval.told.mesh.axes != mesh.axes:
+        named: AbstractMesh = aval.told.mesh
         mesh = Mesh(mesh.devices.reshape(named.axis_sizes), named.axis_names, named.axis_types)
     return NamedSharding(mesh, spec_of(cuts_of(aval), reduced_in(aval)))
 

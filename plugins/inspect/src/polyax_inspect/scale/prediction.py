@@ -79,7 +79,9 @@ def _added(found: Iterable[Exchange], machine: Machine, sizes: Any) -> dict[Any,
 
 def _cuts(x: Any) -> Cuts | None:
     sharding = getattr(x, "sharding", None)
-    return sharding.cuts(len(x.shape)) if isinstance(sharding, NamedSharding) else None
+    if isinstance(sharding, NamedSharding) and not sharding.mesh.empty:
+        return sharding.cuts(len(x.shape))
+    return None
 
 
 def _compute(closed: ClosedJaxpr, machine: Machine) -> float:

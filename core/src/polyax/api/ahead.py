@@ -156,8 +156,8 @@ def _sharding(given: Any) -> Sharding | None:
 
 def struct(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     """That of a type, with ``sharding`` or the one that the type tells."""
-    kind = {"weak_type": aval.weak_type, "sharding": sharding or aval.told, "is_ref": is_ref(aval)}
-    return ShapeDtypeStruct(aval.shape, aval.dtype, **kind)
+    cut = sharding or aval.told
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=cut, weak_type=aval.weak_type, is_ref=is_ref(aval))
 
 
 def make_jaxpr(

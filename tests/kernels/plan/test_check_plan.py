@@ -208,3 +208,12 @@ def test_plans_of_updates_aliases_and_empty_arrays_are_right() -> None:
 
     for donated in ((False, False), (True, True)):
         planned(fun, X, X[0], donated=donated)
+
+
+def test_equal_numbers_are_one_value_however_they_are_written() -> None:
+    def loops(x: Any) -> Any:
+        numbers = 0.0, np.float32(0.0), jnp.float32(0.0)
+        return lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * 2 + c[2], c[1] + 1, *c[2:]), (x, *numbers))
+
+    _, graph = planned(loops, X)
+    assert list(graph.literals.values()) == [0.0] and {type(x) for x in graph.literals.values()} == {float}

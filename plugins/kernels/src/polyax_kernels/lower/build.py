@@ -103,10 +103,12 @@ class _Builder:
 
     def literal(self, value: Any, aval: ShapedArray) -> int:
         """Equal scalars are one value, and so is an array that is met again."""
-        key = aval.dtype, id(value) if aval.shape else repr(value)
+        array = np.asarray(value, aval.dtype)
+        key = aval.dtype, id(value) if aval.shape else array.tobytes()
         if key not in self.known_literals:
             self.known_literals[key] = self.value(aval)
-            self.literals[self.known_literals[key]] = np.asarray(value, aval.dtype) if aval.shape else value
+            number = array.item() if isinstance(value, np.generic) else value  # one text for one kernel
+            self.literals[self.known_literals[key]] = array if aval.shape else number
         return self.known_literals[key]
 
     def read(self, env: Mapping[Var, int], atom: Atom) -> int:

@@ -17,7 +17,7 @@ _EACH = (
 )
 EACH = frozenset(_EACH.split())
 """Names of primitives that are linear over the reals, or move elements."""
-ON_WORDS = frozenset(("add", "add_any", "copy", "cumsum", "neg", "reduce_sum", "rev", "stop_gradient", "sub"))
+ON_WORDS = frozenset(("add", "add_any", "copy", "cumsum", "neg", "reduce_sum", "stop_gradient", "sub"))
 """Those of them that do the same to words, whose last dimension they leave alone."""
 PRODUCTS = ("dot_general", "conv_general_dilated")
 

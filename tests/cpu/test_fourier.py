@@ -26,6 +26,8 @@ CASES = {
     "three dimensions, real": (jnp.fft.rfftn, lambda x: np.fft.rfftn(x.real), (6, 20, 300)),
     "three dimensions, back": (jnp.fft.irfftn, np.fft.irfftn, (40, 1, 500)),
     "rows a page apart": (jnp.fft.fft, np.fft.fft, (2, 37, 512)),
+    "ends of several planes": (lambda x: jnp.fft.fft(x, axis=1), lambda x: np.fft.fft(x, axis=1), (2, 300, 37)),
+    "ends of several rows": (jnp.fft.fft2, np.fft.fft2, (3, 40, 205)),
     "back, of two elements": (jnp.fft.irfft2, np.fft.irfft2, (3, 2)),
 }
 
@@ -73,13 +75,13 @@ def test_takes_the_fastest_library(library: str, size: int, monkeypatch: pytest.
     assert set(used) == wanted.get(library, {"numpy.fft"})
 
 
-def test_takes_few_rows_at_a_time_that_start_pages_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as the nearest cache has ways: DUCC takes twice as many, half of which it would fetch again and again."""
-    together: list[int] = []
+def test_rows_that_are_pages_apart_are_moved_further_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DUCC takes sixteen at a time, each of which would drive another from the nearest cache, which has eight ways."""
+    seen: list[tuple[int, int]] = []
     ducc = pytest.importorskip("ducc0").fft
     c2c = ducc.c2c
-    monkeypatch.setattr(ducc, "c2c", lambda x, *args, **kwargs: together.append(len(x)) or c2c(x, *args, **kwargs))
+    monkeypatch.setattr(ducc, "c2c", lambda x, *a, **kw: seen.append((len(x), x.strides[0])) or c2c(x, *a, **kw))
     with config.override(num_threads=1), polyax.default_device("cpu"):
-        for width in (512, 500):
-            polyax.jit(lambda x: jnp.fft.fft(x))(np.ones((32, width), np.complex64))
-    assert together == [8, 8, 8, 8, 32]
+        for rows, width in ((96, 512), (32, 500), (1, 512)):
+            polyax.jit(lambda x: jnp.fft.fft(x))(np.ones((rows, width), np.complex64))
+    assert seen == [(64, 4224), (32, 4224), (32, 4000), (1, 4096)]

@@ -7,6 +7,7 @@ otherwise: so parts begin where a library begins with several, whatever their nu
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ PARALLEL_SIZE = 1 << 14
 """Fewer elements are transformed in one thread, and not worth to load SciPy, which takes a quarter of a second."""
 TOGETHER = 16
 """Lines that a library may compute at a time, as many as single numbers fit into a register: parts have multiples."""
-PAGE, WAYS = 4096, 8
-"""Of the nearest cache, which holds this many places that are a multiple of a page apart."""
+PAGE, BLOCK = 4096, 1 << 18
+"""Places that are a multiple of the first apart drive each other from the cache, which holds so many bytes nearby."""
 
 Arrays = Sequence[np.ndarray]
 AlongAxis = Callable[[np.ndarray, np.ndarray, int], None]
@@ -48,17 +49,21 @@ def transform(x: ShapedArray, kind: str, lengths: Sequence[int]) -> Callable[[Ar
 
 
 def _each(compute: AlongAxis, x: np.ndarray, out: np.ndarray, axis: int, large: bool) -> None:
-    """All lines along an axis: those of large arrays in parts of the largest other dimension."""
-    along = max((n for n in range(x.ndim) if n != axis), key=lambda n: x.shape[n], default=axis)
-    if along == axis or not large:
-        return compute(x, out, axis)
-    before = (slice(None),) * along
+    """All lines along an axis: those of large arrays in parts of what is before it, or behind it if that is more."""
+    before, behind = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    rest = (behind,) if behind != 1 else ()
+    x, out = (a.reshape(before, a.shape[axis], *rest) for a in (x, out))
+    if not large:
+        return compute(x, out, 1)
 
-    def part(begin: int, end: int) -> None:
-        lines = (*before, slice(begin, end))
-        compute(x[lines], out[lines], axis)
+    def rows(begin: int, end: int) -> None:
+        compute(x[begin:end], out[begin:end], 1)
 
-    share(x.shape[along], part, TOGETHER)
+    def columns(begin: int, end: int) -> None:  # of one plane after the other: ends of all would be lines together
+        for plane, into in zip(x, out, strict=True):
+            compute(plane[:, begin:end], into[:, begin:end], 0)
+
+    share(max(before, behind), rows if before >= behind else columns, TOGETHER)
 
 
 # --- libraries -------------------------------------------------------------------------------------------------------
@@ -86,21 +91,29 @@ def _ducc(fft: Any) -> dict[str, AlongAxis]:
         "RFFT": lambda x, out, axis: fft.r2c(x, (axis,), out=out),
         "IRFFT": lambda x, out, axis: fft.c2r(x, (axis,), out.shape[axis], out=out, **back),
     }
-    return {kind: _by_sets(compute) for kind, compute in of_kinds.items()}
+    return {kind: _apart(compute) for kind, compute in of_kinds.items()}
 
 
-def _by_sets(compute: AlongAxis) -> AlongAxis:
-    """Few rows at a time, where they start multiples of a page apart: of more, one drives the other from the cache."""
+def _apart(compute: AlongAxis) -> AlongAxis:
+    """By way of blocks whose rows are a little more than pages apart, where those of operand or result are pages."""
 
     def run(x: np.ndarray, out: np.ndarray, axis: int) -> None:
-        row = x.ndim - 2
-        if axis != x.ndim - 1 or row < 0 or x.shape[row] <= WAYS or all(a.strides[row] % PAGE for a in (x, out)):
+        size = BLOCK // max(x.strides[0], out.strides[0], 1) // TOGETHER * TOGETHER
+        if (x.ndim, axis) != (2, 1) or not size or len(x) == 1 or all(a.strides[0] % PAGE for a in (x, out)):
             return compute(x, out, axis)
-        for first in range(0, x.shape[row], WAYS):
-            lines = (..., slice(first, first + WAYS), slice(None))
-            compute(x[lines], out[lines], axis)
+        found, made = (_padded(a, min(size, len(x))) for a in (x, out))
+        for first in range(0, len(x), size):
+            rows = slice(first, first + size)
+            count = len(x[rows])
+            np.copyto(found[:count], x[rows])
+            compute(found[:count], made[:count], axis)
+            np.copyto(out[rows], made[:count])
 
     return run
+
+
+def _padded(like: np.ndarray, rows: int) -> np.ndarray:
+    return np.empty((rows, like.shape[1] + TOGETHER), like.dtype)[:, : like.shape[1]]
 
 
 def _numpy(module: Any, kind: str) -> AlongAxis:

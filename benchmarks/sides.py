@@ -87,8 +87,25 @@ class PyTorch:
         return self.t.from_numpy(a.astype("float32")).to(self.t.bfloat16)
 
 
+class Inductor(PyTorch):
+    """The same, compiled by ``torch.compile``: a program, or the loss whose gradient is asked for."""
+
+    def prepare(self, operation: Any, arrays: tuple[Any, ...], gradient: bool) -> Call:
+        t, call = self.t, operation.torch
+        if call is None:
+            raise NotImplementedError(f"{operation.name} isn't written for PyTorch")
+        t.compiler.reset()  # of the cases before
+        placed = [self._placed(a) for a in arrays]
+        if not gradient:
+            compiled = t.compile(lambda *a: call(t, *a))
+            return t.no_grad()(lambda: compiled(*placed))
+        placed[0].requires_grad_()
+        loss = t.compile(lambda *a: call(t, *a).square().sum())
+        return lambda: t.autograd.grad(loss(*placed), placed[0])[0]
+
+
 def made(module: str) -> Any:
-    return {"numpy": NumPy, "torch": PyTorch}.get(module, lambda: JaxStyle(module))()
+    return {"numpy": NumPy, "torch": PyTorch, "inductor": Inductor}.get(module, lambda: JaxStyle(module))()
 
 
 def serve(module: str) -> None:

@@ -3,9 +3,10 @@
     python benchmarks/sweep.py [--peer MODULE[=PYTHON] ...] [-k WORD] [--sizes small,cache] [--seconds S]
                                [--json FILE] [--plot FILE]
 
-A peer is ``jax``, another module with its interface, ``numpy`` or ``torch``; PYTHON has it, and ml_dtypes. A ratio is
-our steady time by the first peer's: the median of turns. "d" before a name is its gradient; an exclamation mark behind
-a ratio says that the results differ. ``--json`` keeps every figure, and a sweep that was cut off goes on from there.
+A peer is ``jax``, another module with its interface, ``numpy``, ``torch``, or ``inductor`` for what ``torch.compile``
+makes; PYTHON has it, and ml_dtypes. A ratio is our steady time by the first peer's: the median of turns. "d" before a
+name is its gradient; an exclamation mark behind a ratio says that the results differ. ``--json`` keeps every figure,
+and a sweep that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from operations import algorithms, elementwise, products, reductions, shapes
+from operations import algorithms, elementwise, products, programs, reductions, shapes
 from operations.operation import SIZES, Operation
 from sides import Side
 
-FAMILIES = (elementwise, reductions, shapes, products, algorithms)
+FAMILIES = (elementwise, reductions, shapes, products, algorithms, programs)
 TURNS = 5
 AGREE = 0.02
 """How far apart the mean sizes of results may be; narrow types and approximations differ so much."""
@@ -128,7 +129,7 @@ def draw(rows: list[Row], sides: list[Side], file: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", action="append", default=[], help="jax, numpy, torch or a module, with =PYTHON")
+    parser.add_argument("--peer", action="append", default=[], help="what the first lines say, with =PYTHON")
     parser.add_argument("-k", default="", help="only operations whose name has this in it")
     parser.add_argument("--platform", default="cpu", help="of polyax, and of JAX, which calls it the same")
     parser.add_argument("--part", default="0/1", help="2/8: the third of eight parts, for processes side by side")

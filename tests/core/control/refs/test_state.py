@@ -350,3 +350,21 @@ def test_functions_that_take_no_parts() -> None:
             wrap(lambda v: v[...])(r.at[0])
     with pytest.raises(TypeError, match="returned a value of type"):
         jax.jit(lambda v: v)(r.at[0])
+
+
+def written_by_methods(x: Any) -> Any:
+    ref = jax.new_ref(x)
+    ref.set(ref.get() * 2.0)
+    ref.addupdate(x)
+    before = ref.swap(jnp.sin(x))
+    assert not hasattr(x, "get") and not hasattr(x, "addupdate"), "tracers of arrays have none of them"
+    return before + ref.get(())
+
+
+def test_methods_of_traced_references() -> None:
+    x = 0.5
+    expected, slope = 3 * x + np.sin(x), 3 + np.cos(x)
+    np.testing.assert_allclose(jax.jit(written_by_methods)(x), expected, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(written_by_methods)(x), slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.jvp(written_by_methods, (x,), (1.0,)), (expected, slope), rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(written_by_methods)(jnp.array([x])), [expected], rtol=1e-6)

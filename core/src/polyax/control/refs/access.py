@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 from polyax.control.refs import backwards as backwards  # the rules of what takes parts of arrays
@@ -25,6 +26,7 @@ from polyax.ir.dtypes import DType
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import is_ref
 from polyax.ops.basis import convert
+from polyax.trace.tracer import Tracer
 from polyax.trace.views import PartOfRef
 
 
@@ -232,12 +234,51 @@ class RefAt:
         return self._of.part(index)
 
 
-def _addupdate_method(self: Any, value: Any, idx: Any = ...) -> None:
+def _get_method(self: Any, idx: Any = ()) -> Any:
+    """``get(ref, idx)``."""
+    return get(self, idx)
+
+
+def _set_method(self: Any, value: Any, idx: Any = ()) -> None:
+    """``set(ref, idx, value)``."""
+    set(self, idx, value)
+
+
+def _swap_method(self: Any, value: Any, idx: Any = ()) -> Any:
+    """``swap(ref, idx, value)``."""
+    return swap(self, idx, value)
+
+
+def _addupdate_method(self: Any, value: Any, idx: Any = ()) -> None:
     """``addupdate(ref, idx, value)``."""
     addupdate(self, idx, value)
+
+
+class _MethodOfReferences:
+    """A method of tracers that only those of references have."""
+
+    def __init__(self, name: str, method: Callable[..., Any]) -> None:
+        self.name = name
+        self.method = method
+
+    def __get__(self, tracer: Any, owner: type) -> Any:
+        if tracer is None:
+            return self.method
+        if not is_ref(tracer):
+            raise AttributeError(
+                f"{owner.__name__!r} object has no attribute {self.name!r}", name=self.name, obj=tracer
+            )
+        return MethodType(self.method, tracer)
 
 
 Ref.__getitem__ = get  # type: ignore[attr-defined]
 Ref.__setitem__ = set  # type: ignore[attr-defined]
 Ref.at = property(RefAt)  # type: ignore[attr-defined]
 Ref.addupdate = _addupdate_method  # type: ignore[attr-defined]
+for _name, _method in {
+    "get": _get_method,
+    "set": _set_method,
+    "swap": _swap_method,
+    "addupdate": _addupdate_method,
+}.items():
+    setattr(Tracer, _name, _MethodOfReferences(_name, _method))

@@ -28,7 +28,7 @@ def infer(eqn: Eqn) -> list[ShapedArray]:
 
 
 class _Fault(Exception):
-    """What is wrong, with a place in the text for the name of a variable."""
+    """What is wrong, with a place in the text for the name of a variable if it is about one."""
 
 
 def _check_one(jaxpr: Jaxpr) -> None:
@@ -38,6 +38,7 @@ def _check_one(jaxpr: Jaxpr) -> None:
         _bind(bound, (*jaxpr.constvars, *jaxpr.invars))
         for eqn in jaxpr.eqns:
             _read(bound, eqn.invars)
+            _check_params(eqn)
             _check_types(eqn)
             _bind(bound, eqn.outvars)
             effects |= eqn.effects
@@ -62,6 +63,15 @@ def _read(bound: set[Var], atoms: Sequence[Atom]) -> None:
             raise _Fault("Variable '{}' not defined", atom)
 
 
+def _check_params(eqn: Eqn) -> None:
+    if eqn.primitive.typecheck is None:
+        return
+    try:
+        eqn.primitive.typecheck(*(v.aval for v in eqn.invars), **eqn.params)
+    except JaxprTypeError as wrong:
+        raise _Fault(str(wrong), None) from None
+
+
 def _check_types(eqn: Eqn) -> None:
     inferred = infer(eqn)
     if len(inferred) != len(eqn.outvars):
@@ -77,4 +87,5 @@ def _told(fault: _Fault, jaxpr: Jaxpr, eqn: Eqn | None) -> str:
     text, v = fault.args
     name, equation, program = around(jaxpr, v, eqn)
     place = f"\n\nin equation:\n\n{equation}\n\nfrom source: {eqn.source}" if eqn else ""
-    return f"{text.replace('{}', name, 1)}{place}\n\nwhile checking jaxpr:\n\n{program}"
+    said = text.replace("{}", name, 1) if v else text
+    return f"{said}{place}\n\nwhile checking jaxpr:\n\n{program}"

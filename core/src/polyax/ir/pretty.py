@@ -135,16 +135,16 @@ def pretty_eqn(eqn: Eqn, names: Mapping[Var, str] | None = None) -> str:
     return _eqn(eqn, name, 0)
 
 
-def around(jaxpr: Jaxpr, v: Var, eqn: Eqn | None, lines: int = 20) -> tuple[str, str, str]:
-    """For error texts: the name of a variable, the equation that it is in, and so many lines of the program around
-    that, in which variables have the same names."""
+def around(jaxpr: Jaxpr, v: Var | None, eqn: Eqn | None, lines: int = 20) -> tuple[str, str, str]:
+    """For error texts: the name of a variable, if any, the equation that it is in, and so many lines of the program
+    around that, in which variables have the same names."""
     name = _Namer()
     program = _jaxpr(jaxpr, name, 0).split("\n")
     equation = _eqn(eqn, name, 0) if eqn else ""
     at = next((n for n, line in enumerate(program) if line.strip() == equation.split("\n")[0]), 0)
     first, last = max(0, at - lines // 2), at + lines // 2
     shown = ["    ..."] * (first > 0) + program[first:last] + ["    ..."] * (last < len(program))
-    return name(v), equation, "\n".join(shown)
+    return name(v) if v else "", equation, "\n".join(shown)
 
 
 def _whole(jaxpr: Jaxpr, name: _Namer) -> str:

@@ -78,6 +78,8 @@ class Primitive:
     ``record``         ``(trace, args, params) -> outs``: for functions in ``params``, which become programs before
                        ``trace.record`` appends the equation
     ``sub_jaxprs``     higher-order: ``(params) -> list[ClosedJaxpr]``
+    ``typecheck``      higher-order: ``(*in_avals, **params) -> None``: raises ``JaxprTypeError`` where the parameters
+                       don't fit each other or the operands, for ``check_jaxpr``
     ``pretty``         ``(params) -> params`` to print instead
     ``impl``           ``(*args, **params) -> list``: how an eager call runs, if not through a backend
     ``decompose``      ``(*args, **params) -> list``: the same in terms of other primitives, which is what is compiled
@@ -135,6 +137,7 @@ class Primitive:
         self.dce: Callable[..., Any] | None = None
         self.record: Callable[..., Any] | None = None
         self.sub_jaxprs: Callable[..., Any] | None = None
+        self.typecheck: Callable[..., None] | None = None
         self.pretty: Callable[..., Any] | None = None
         self.impl: Callable[..., Any] | None = None
         self.decompose: Callable[..., Any] | None = None

@@ -17,6 +17,7 @@ from polyax.control.inner.lists import (
     with_zeros,
 )
 from polyax.control.inner.programs import derived, forwarded, pruned, reordered, run, share_consts, without_inputs
+from polyax.control.inner.typechecks import expect, expect_types
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects, io_effect, join_effects, ordered_io_effect
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
@@ -70,6 +71,18 @@ def _varying(branch: ClosedJaxpr, vma: Vma) -> ClosedJaxpr:
 @def_rule(cond_p, "abstract_eval")
 def _abstract_eval(*_: ShapedArray, branches: Branches) -> tuple[list[ShapedArray], Effects]:
     return branches[0].out_avals, join_effects(b.effects for b in branches)
+
+
+@def_rule(cond_p, "typecheck")
+def _typecheck(index: ShapedArray, *operands: ShapedArray, branches: Any) -> None:
+    programs = type(branches) is tuple and all(type(b) is ClosedJaxpr for b in branches)
+    expect(programs, "cond", "branches", branches, "tuple of ClosedJaxpr")
+    first, *others = branches
+    for n, branch in enumerate(others, 1):
+        expect_types(first.in_avals, branch.in_avals, f"cond branches 0 and {n} have mismatching input types:", "vs")
+        expect_types(first.out_avals, branch.out_avals, f"cond branches 0 and {n} have mismatching output types:", "vs")
+    expect(index.dtype == "int32", "cond", "index", index.str_short(True), "i32")
+    expect_types(first.in_avals, operands, "cond branches take input types", "called with operands of type")
 
 
 @def_rule(cond_p, "jvp")

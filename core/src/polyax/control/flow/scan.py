@@ -22,6 +22,7 @@ from polyax.control.inner.lists import (
     with_zeros,
 )
 from polyax.control.inner.programs import derived, hoisted, pruned, reordered, run, with_ends, without_inputs
+from polyax.control.inner.typechecks import expect, expect_count, expect_program, expect_types
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -46,6 +47,25 @@ def _abstract_eval(
 ) -> tuple[list[ShapedArray], Effects]:
     carry, ys = cut(jaxpr.out_avals, num_carry)
     return [*carry, *(stacked(a, length) for a in ys)], jaxpr.effects
+
+
+@def_rule(scan_p, "typecheck")
+def _typecheck(
+    *avals: ShapedArray, jaxpr: Any, length: Any, num_carry: Any, num_consts: Any, reverse: Any, unroll: Any
+) -> None:
+    expect(type(reverse) is bool, "scan", "reverse", reverse, "bool")
+    expect_count("scan", "num_consts", num_consts)
+    expect_count("scan", "num_carry", num_carry)
+    expect_program("scan", "jaxpr", jaxpr)
+    expect_count("scan", "unroll", unroll)
+    expect(length >= 0, "scan", "length", length, "non-negative int")
+    loop = ScanParts(jaxpr, num_consts, num_carry, length, reverse, unroll)
+    (consts, init, xs), (in_consts, carry, items) = loop.cut(avals), loop.cut(jaxpr.in_avals)
+    expect_types(carry, loop.cut_outs(jaxpr.out_avals)[0], "scan input carry input and output types mismatch:", "vs")
+    expect_types(in_consts, consts, "scan jaxpr takes input const types", "called with consts of type")
+    expect_types(carry, init, "scan jaxpr takes input carry types", "called with initial carry of type")
+    takes = [stacked(a, length) for a in items]
+    expect_types(takes, xs, "scan jaxpr takes slices of sequences of types", "called with sequences of type")
 
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:

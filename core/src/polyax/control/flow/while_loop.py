@@ -7,6 +7,7 @@ from typing import Any
 
 from polyax.control.inner.lists import Mask, cut, fixpoint, kept, merged, nonzeros, with_zeros
 from polyax.control.inner.programs import derived, hoisted, pruned, reordered, run, with_unused_inputs, without_inputs
+from polyax.control.inner.typechecks import expect_count, expect_program, expect_types
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
@@ -30,6 +31,18 @@ def _abstract_eval(
     *_: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **__: int
 ) -> tuple[list[ShapedArray], Effects]:
     return body_jaxpr.out_avals, cond_jaxpr.effects | body_jaxpr.effects
+
+
+@def_rule(while_p, "typecheck")
+def _typecheck(*avals: ShapedArray, cond_jaxpr: Any, cond_nconsts: Any, body_jaxpr: Any, body_nconsts: Any) -> None:
+    expect_count("while", "cond_nconsts", cond_nconsts)
+    expect_count("while", "body_nconsts", body_nconsts)
+    expect_program("while", "cond_jaxpr", cond_jaxpr)
+    expect_program("while", "body_jaxpr", body_jaxpr)
+    cond_consts, body_consts, init = cut(avals, cond_nconsts, body_nconsts)
+    expect_types(cond_jaxpr.in_avals, [*cond_consts, *init], "while cond_jaxpr takes types", "called with")
+    expect_types(body_jaxpr.in_avals, [*body_consts, *init], "while body_jaxpr takes types", "called with")
+    expect_types(init, body_jaxpr.out_avals, "while carry input and output types mismatch:", "vs")
 
 
 _ANY_OF = "any of "

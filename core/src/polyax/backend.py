@@ -11,6 +11,7 @@ JAX's may change. ``polyax_kernels.api`` is the same for backends that are made 
 from __future__ import annotations
 
 from polyax.commands import UsageError
+from polyax.control.decomposition import decomposition
 from polyax.engines.host import LIBRARY, on_host
 from polyax.engines.parts import ProgramPart, partition
 from polyax.engines.rewriting import decompose, inline_calls
@@ -66,7 +67,6 @@ from polyax.runtime.contract.report import (
     Snapshot,
 )
 from polyax.runtime.plugins.registry import registry
-from polyax.trace.decomposition import decomposition
 from polyax.trace.recording import trace_to_jaxpr
 
 __all__ = [

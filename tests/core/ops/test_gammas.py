@@ -10,8 +10,8 @@ import pytest
 
 import polyax
 from polyax import lax
+from polyax.control.decomposition import decomposition
 from polyax.ops.gammas import derivative_of_log_gamma, log_gamma
-from polyax.trace.decomposition import decomposition
 
 X = np.concatenate([np.linspace(0.01, 12, 211), -np.linspace(0.011, 5.03, 97), [1, 2, 1e-5, 1e5, 30]])
 LARGE = {"float32": 5e-6, "float64": 1e-14}

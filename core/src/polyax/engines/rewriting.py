@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from polyax.control.decomposition import decomposition
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.reference.interpreter import called
 from polyax.runtime.contract.listing import flatten
-from polyax.trace.decomposition import decomposition
 
 
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -12,12 +12,12 @@ from polyax.control.calls.custom_vmap import custom_vmap_p
 from polyax.control.calls.jit import pjit_p
 from polyax.control.calls.linear_call import linear_call_p
 from polyax.control.calls.rematopt import remat_opt_p
+from polyax.control.decomposition import decomposition
 from polyax.control.inspection import inspect_sharding_p
 from polyax.control.spmd import manual, shard_map_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import Axes
-from polyax.trace.decomposition import decomposition
 
 CALLS: dict[Primitive, str] = {
     pjit_p: "jaxpr",

@@ -6,13 +6,13 @@ Done once, when a program is compiled: what a decomposition gives depends on the
 from __future__ import annotations
 
 from polyax.control.calls.jit import pjit_p
+from polyax.control.decomposition import decomposition
 from polyax.control.inner.programs import rewritten
 from polyax.ir.errors import NoLowering
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.reference.interpreter import called
 from polyax.reference.table import RULES
 from polyax.runtime.contract.backend import Backend
-from polyax.trace.decomposition import decomposition
 from polyax.transforms.memo import memoize_by_jaxpr
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from polyax.control.decomposition import decomposition
 from polyax.ir import blame
 from polyax.ir.errors import NoLowering, PluginError
 from polyax.ir.jaxpr import Eqn
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.hooks import Offer
-from polyax.trace.decomposition import decomposition
 from polyax_kernels.lower.lowering import Call, Family, LoweringKind, Replace, Target
 
 SHARED_RULE, FAMILY_RULE, HOST_RULE = "shared", "family", "host"

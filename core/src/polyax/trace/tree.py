@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from polyax.trace import protos
 from polyax.trace.mismatch import first_mismatch, kind_mismatch
 from polyax.trace.nodes import Node, default_registry, no_parts
 
@@ -149,6 +150,24 @@ class PyTreeDef:
         children = list(children)
         root: Entry = (kind, tuple(aux) if kind is dict else aux, len(children))
         return _of_entries((root, *(e for c in children for e in c.entries)))
+
+    def serialize_using_proto(self) -> bytes:
+        """A protocol buffer, as JAX writes it.
+
+        Raises:
+          ValueError: there are nodes of other types than None, lists, tuples and dictionaries, or keys that are no
+            strings.
+
+        >>> registry = default_registry
+        >>> PyTreeDef.deserialize_using_proto(registry, tree_structure({'a': (0, None)}).serialize_using_proto())
+        PyTreeDef({'a': (*, None)})
+        """
+        return protos.written(self.entries)
+
+    @staticmethod
+    def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
+        """The inverse of ``serialize_using_proto``."""
+        return _of_entries(protos.read(data))
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -1,7 +1,9 @@
 """Pytrees: round trips, registration, paths, prefixes, and errors that show both sides."""
 
 import collections
+import copy
 import dataclasses
+import pickle
 from typing import NamedTuple
 
 import pytest
@@ -130,4 +132,13 @@ def test_keys_of_different_kinds_differ() -> None:
     assert len(set(keys)) == len(keys)
     assert all((a == b) == (a is b) and (a != b) == (a is not b) for a in keys for b in keys)
     assert nodes.SequenceKey(0) == nodes.SequenceKey(0) != nodes.SequenceKey(1)
-    assert hash(nodes.SequenceKey(0)) != hash(nodes.FlattenedIndexKey(0)) == hash(nodes.FlattenedIndexKey(0))
+    assert hash(nodes.FlattenedIndexKey(0)) == hash(nodes.FlattenedIndexKey(0))
+
+
+def test_keys_are_leaves() -> None:
+    path = paths.tree_flatten_with_path({"a": [7]})[0][0][0]
+    assert tree.tree_leaves(path) == [nodes.DictKey("a"), nodes.SequenceKey(0)] and not isinstance(path[0], tuple)
+    assert copy.deepcopy(path) == path == pickle.loads(pickle.dumps(path))
+    with pytest.raises(AttributeError):
+        path[1].idx = 3
+    assert paths.keystr((*path, 5, "w"), simple=True, separator="/") == "a/0/5/w"

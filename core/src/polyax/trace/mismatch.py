@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from polyax.trace.nodes import default_registry
+from polyax.trace.nodes import default_registry, name_of
 
 Entry = tuple[type | None, Any, int]
 Path = tuple[Any, ...]
@@ -115,7 +115,7 @@ def _why(kind: type, aux: Any, count: int, x: Any, found: tuple[list[Any], Any] 
 
 
 def _counts(kind: type, aux: Any, count: int, pairs: list[Any]) -> str:
-    theirs = [str(key[0]) for key, _ in pairs]
+    theirs = [name_of(key) for key, _ in pairs]
     ours = [str(k) for k in aux] if isinstance(aux, tuple) and len(aux) == count else []
     differing = sorted(set(ours) ^ set(theirs)) if ours else []
     text = (

@@ -8,63 +8,56 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
-def _same_kind(a: Any, b: Any) -> bool:
-    """Keys of different kinds differ, though they are tuples."""
-    return type(a) is type(b) and tuple.__eq__(a, b)
-
-
-def _differs(a: Any, b: Any) -> bool:
-    return not _same_kind(a, b)
-
-
-class SequenceKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
     """An element of a list or tuple."""
 
     idx: int
-
-    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
 
-class DictKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DictKey:
     """An entry of a dictionary."""
 
     key: Any
-
-    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
 
-class GetAttrKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GetAttrKey:
     """An attribute of an object."""
 
     name: str
-
-    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
 
     def __str__(self) -> str:
         return f".{self.name}"
 
 
-class FlattenedIndexKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FlattenedIndexKey:
     """A child of a node whose children have no names."""
 
     key: int
 
-    __eq__, __ne__ = _same_kind, _differs
-
-    def __hash__(self) -> int:
-        return hash((FlattenedIndexKey, self.key))
-
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
+
+
+_KEYS = SequenceKey, DictKey, GetAttrKey, FlattenedIndexKey
+
+
+def name_of(key: Any) -> str:
+    """The name alone, without brackets; of what a registered type gives for a key, its text."""
+    return str(getattr(key, key.__match_args__[0])) if isinstance(key, _KEYS) else str(key)
 
 
 class Node(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from polyax.ir.source import DebugInfo
 from polyax.trace.mismatch import mismatches
-from polyax.trace.nodes import DictKey, default_registry, flatten_one_level_with_keys
+from polyax.trace.nodes import DictKey, default_registry, flatten_one_level_with_keys, name_of
 from polyax.trace.tree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 
 KeyEntry = Any
@@ -21,7 +21,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """``['w'][0].bias``; with ``simple``, names alone between separators."""
     if not simple:
         return separator.join(map(str, keys))
-    return separator.join(str(k[0]) for k in keys)
+    return separator.join(map(name_of, keys))
 
 
 def tree_leaves_with_path(

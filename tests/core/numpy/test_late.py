@@ -123,8 +123,23 @@ def test_remainders_can_be_trimmed() -> None:
     assert quotient.tolist() == [1, 1] and rest.tolist() == [2]
 
 
-def test_small_windows() -> None:
-    assert jnp.kaiser(1, 3.0).tolist() == [1] and jnp.kaiser(0, 3.0).shape == (0,)
+WINDOWS = [jnp.bartlett, jnp.blackman, jnp.hamming, jnp.hanning, lambda M: jnp.kaiser(M, 3.0)]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_small_windows(window: Any) -> None:
+    assert window(1).tolist() == [1] and window(0).shape == window(-1).shape == (0,)
+    with polyax.enable_x64(True):
+        assert {window(points).dtype for points in (0, 1, 3)} == {np.dtype(float)}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_lengths_of_windows_are_cut_to_integers(window: Any) -> None:
+    assert window(3.7).shape == window(jnp.float32(3.7)).shape == (3,) and window(True).shape == (1,)
+    with pytest.raises(TypeError, match="Only scalar arrays can be converted to Python scalars"):
+        window(jnp.array([3, 4]))
+    with pytest.raises(ConcretizationTypeError, match="M argument of jnp"):
+        polyax.jit(window)(3)
 
 
 class Elsewhere:

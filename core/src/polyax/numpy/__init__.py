@@ -62,7 +62,7 @@ _LATE = (
     )
     | _late.names_of("polyax.numpy.positions", "ravel_multi_index", "unravel_index")
     | _late.names_of("polyax.numpy.standard", "__array_api_version__", "__array_namespace_info__")
-    | _late.names_of("polyax.numpy.windows", "i0", "kaiser")
+    | _late.names_of("polyax.numpy.windows", "bartlett", "blackman", "hamming", "hanning", "i0", "kaiser")
 )  # fmt: skip
 
 

@@ -1,8 +1,7 @@
-"""Things that are indexed instead of called: ``mgrid``, ``r_`` and their kin; windows; printing and files."""
+"""Things that are indexed instead of called: ``mgrid``, ``r_`` and their kin; printing and files."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from polyax.numpy.ranges import arange, linspace
 from polyax.numpy.shapes import atleast_1d, expand_dims
 
 __all__ = [
-    "array_repr", "array_str", "bartlett", "blackman", "c_", "get_printoptions", "hamming", "hanning", "index_exp",
-    "load", "mgrid", "ogrid", "printoptions", "r_", "s_", "save", "savez", "set_printoptions",
+    "array_repr", "array_str", "c_", "get_printoptions", "index_exp", "load", "mgrid", "ogrid", "printoptions", "r_",
+    "s_", "save", "savez", "set_printoptions",
 ]  # fmt: skip
 
 index_exp, s_ = np.index_exp, np.s_
@@ -130,39 +129,3 @@ def _raised(x: Any, rank: int, start: int) -> Any:
 
 mgrid, ogrid = _Grid("mgrid", sparse=False), _Grid("ogrid", sparse=True)
 r_, c_ = _Joiner("r_", 0, 1, -1), _Joiner("c_", -1, 2, 0)
-
-
-# --- windows ----------------------------------------------------------------------------------------------------------
-
-
-def _cosine_window(M: int, *coefficients: float) -> Any:
-    """a0 - a1 cos(t) + a2 cos(2t) ... for t from 0 to 2 pi."""
-    if M < 2:
-        return asarray(np.ones(max(M, 0), np.float32))
-    t = linspace(0.0, 2 * math.pi, M)
-    total = lax.full_like(t, coefficients[0])
-    for i, c in enumerate(coefficients[1:], 1):
-        total = lax.add(total, lax.mul(lax.cos(lax.mul(t, float(i))), c * (-1.0) ** i))
-    return total
-
-
-def hanning(M: int) -> Any:
-    """The window 0.5 - 0.5 cos(t)."""
-    return _cosine_window(M, 0.5, 0.5)
-
-
-def hamming(M: int) -> Any:
-    """The window 0.54 - 0.46 cos(t)."""
-    return _cosine_window(M, 0.54, 0.46)
-
-
-def blackman(M: int) -> Any:
-    """The window 0.42 - 0.5 cos(t) + 0.08 cos(2t)."""
-    return _cosine_window(M, 0.42, 0.5, 0.08)
-
-
-def bartlett(M: int) -> Any:
-    """The triangular window."""
-    if M < 2:
-        return asarray(np.ones(max(M, 0), np.float32))
-    return lax.sub(1.0, lax.abs(linspace(-1.0, 1.0, M)))

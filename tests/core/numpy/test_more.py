@@ -188,9 +188,20 @@ def test_what_polynomials_give_is_strongly_typed():
         (lambda: jnp.choose(np.array([5]), [V, V]), ValueError, "invalid entry in choice array"),
         (lambda: jnp.delete(V, 9), IndexError, "index 9 is out of bounds for axis 0 with size 7"),
         (lambda: jnp.polyder(V, -1), ValueError, "Order of derivative must be positive"),
+        (lambda: jnp.polyder(2.0), TypeError, "polyder: coefficients are given as a vector, got float32[]"),
+        (lambda: jnp.polyint(2.0), TypeError, "polyint: coefficients are given as a vector, got float32[]"),
     ],
 )  # fmt: skip
 def test_bad_input(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_no_coefficients_are_the_polynomial_zero() -> None:
+    assert jnp.polymul(V[:0], V[:0]).tolist() == [0] and jnp.polymul(W[:2], V[:0]).tolist() == [0, 0]
+    assert jnp.polymul(W[:2], np.zeros(2), trim_leading_zeros=True).tolist() == [0, 0]
+
+
+def test_powers_are_not_weak() -> None:
+    assert not jnp.vander(jnp.broadcast_to(jnp.asarray(2), (3,))).weak_type

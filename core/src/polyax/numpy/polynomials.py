@@ -106,7 +106,14 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
         for x in (a, b):
             refuse_traced(x, "jnp.polymul with trim_leading_zeros needs values: leave it out under transformations.")
         a, b = (asarray(np.trim_zeros(np.asarray(x), "f")) for x in (a, b))
-    return convolve(a, b)
+    return convolve(*(x if x.size else lax.full((1,), 0, x.dtype) for x in (a, b)))
+
+
+def _coefficients(name: str, p: Any) -> Any:
+    (p,) = inexact(name, p)
+    if not p.ndim:
+        raise TypeError(f"{name}: coefficients are given as a vector, got {p.aval.str_short()}.")
+    return p
 
 
 def polyder(p: Any, m: int = 1) -> Any:
@@ -114,7 +121,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     m = operator.index(m)
     if m < 0:
         raise ValueError("Order of derivative must be positive")
-    p = inexact("polyder", p)[0]
+    p = _coefficients("polyder", p)
     for _ in range(m):
         size = max(p.shape[0] - 1, 0)
         powers = lax.rev(lax.add(lax.iota(p.dtype, size), 1.0), (0,))
@@ -127,7 +134,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"Order of integral must be positive (see polyder), got {m}")
-    p = inexact("polyint", p)[0]
+    p = _coefficients("polyint", p)
     if k is not None and (np.ndim(k) > 1 or np.size(k) not in (1, m)):
         raise ValueError(f"k must be a scalar or a rank-1 array of length 1 or m, got shape {np.shape(k)} for m={m}.")
     constants = np.zeros(m, p.dtype) if k is None else np.broadcast_to(np.asarray(k, p.dtype), (m,))
@@ -144,7 +151,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     >>> jnp.vander(jnp.array([2, 3]), 3).tolist()
     [[4, 2, 1], [9, 3, 1]]
     """
-    x = ensure_array("vander", x)
+    x = strong(ensure_array("vander", x))
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")
     count = x.shape[0] if N is None else operator.index(N)

@@ -164,3 +164,13 @@ def test_booleans_are_asked_for_zeros_as_numbers_are() -> None:
     x = np.array([True, False, True])
     assert jnp.count_nonzero(x) == 2 and jnp.packbits(x).tolist() == np.packbits(x).tolist()
     assert jnp.isreal(x).all() and not jnp.iscomplex(x).any()
+
+
+def test_booleans_of_weak_complex_numbers_are_not_weak() -> None:
+    assert not jnp.asarray(1j).astype(bool).weak_type and not jnp.any(1j).weak_type
+
+
+def test_variances_asked_for_as_integers_are_floats_that_may_be_nan() -> None:
+    got = jnp.var(np.float32([1, 2, 7]), dtype="int32")
+    assert got == 7 and got.dtype == np.float32 and got.weak_type
+    assert jnp.nanvar(np.float32([1, 2, 7]), dtype="int32").dtype == np.int32

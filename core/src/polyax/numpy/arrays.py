@@ -228,7 +228,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     check_stays("astype", x, device)
     have = aval_of(x).dtype
     if dtypes.is_complex(have) and target in dtypes.BOOL:
-        return placed(lax.ne(x, 0), device)
+        return placed(convert(lax.ne(x, 0), target), device)
     if dtypes.is_complex(have) and not dtypes.is_complex(target):
         warn_user(
             "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or jnp.imag "

@@ -12,7 +12,7 @@ from polyax.lax import lenient as lax
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import choose
 from polyax.numpy.logic import isnan
-from polyax.numpy.promotion import as_array, ensure_array, unwrap
+from polyax.numpy.promotion import as_array, canonical_dtype, convert, ensure_array, unwrap
 from polyax.numpy.selection import argmax, argmin
 from polyax.ops.basis import named
 
@@ -88,7 +88,8 @@ def nanvar(
     """``var`` without regard to NaN."""
     a = ensure_array("nanvar", a)
     filled, _ = _without_nan("nanvar", a, 0)  # whose square has a derivative
-    return reductions.var(filled, axis, dtype, out, ddof, keepdims, where=_present(a, where), mean=mean)
+    result = reductions.var(filled, axis, dtype, out, ddof, keepdims, where=_present(a, where), mean=mean)
+    return result if dtype is None else convert(result, canonical_dtype(dtype))
 
 
 def nanstd(

@@ -363,9 +363,10 @@ def _variance(a: Any, axes: Axes, dtype: Any, ddof: Any, keepdims: bool, mask: A
     certain = mask is None and known[0] and known[1]
     count = real.type(count - ddof) if certain else lax.sub(count, convert(unwrap(ddof), real))
     total = lax.div(sum(squares, over, dtype=real, keepdims=keepdims, where=mask), count)
-    if not certain or count <= 0:
-        total = choose(lax.gt(count, real.type(0)), total, np.nan)
-    return _typed(total, dtypes.real_part(kind) if dtype is None else kind)
+    total = _typed(total, dtypes.real_part(kind) if dtype is None else kind)
+    if certain and count > 0 and dtypes.is_inexact(kind):
+        return total
+    return choose(lax.gt(count, real.type(0)), total, np.nan)  # a NaN, so that integers become floats
 
 
 def _squared_magnitude(x: Any) -> Any:

@@ -295,3 +295,9 @@ def test_conditions_of_select_and_vectors_of_ix_need_not_be_booleans_and_integer
     assert jnp.select([x, x > 2], [x, x * 2], 9).tolist() == [9, 1, 2, 3]
     assert jnp.ix_(np.array([]), np.array([1]))[0].dtype == np.int32
     assert not jnp.choose(0, [1, 2.0]).weak_type
+
+
+def test_nothing_is_as_weak_as_what_it_was_taken_from() -> None:
+    weak = jnp.broadcast_to(jnp.asarray(2), (3,))
+    assert weak[np.zeros(0, int)].weak_type and weak[np.zeros(3, bool)].weak_type and jnp.resize(weak, 0).weak_type
+    assert jnp.extract(np.array([True, False]), np.array([1, 2]), size=0).shape == (0,)

@@ -55,3 +55,9 @@ def test_delete_refuses_floats_and_what_is_out_of_bounds() -> None:
         jnp.delete(jnp.arange(3), 1.5)
     with pytest.raises(ValueError, match="index 3 is out of bounds for axis 0 with size 3"):
         jnp.delete(jnp.arange(3), 3)
+
+
+def test_insert_keeps_the_type_of_the_array() -> None:
+    weak = jnp.broadcast_to(jnp.asarray(2), (3,))
+    assert jnp.insert(weak, 0, np.float16(3)).weak_type and jnp.insert(weak, np.array([0]), 3).weak_type
+    assert not jnp.insert(LINE, 0, 3).weak_type

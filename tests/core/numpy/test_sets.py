@@ -69,3 +69,9 @@ def test_bad_input() -> None:
         jnp.isin(A, B, method="hash")
     with pytest.raises(polyax.errors.ConcretizationTypeError, match="static `size`"):
         polyax.jit(jnp.setxor1d)(A, B)
+
+
+def test_differences_of_sets_are_as_weak_as_the_first() -> None:
+    weak = jnp.broadcast_to(jnp.asarray(2), (3,))
+    assert jnp.setdiff1d(weak, np.float32(5)).weak_type and jnp.setdiff1d(weak, np.float32(5), size=2).weak_type
+    assert jnp.setdiff1d(weak[:0], np.float32(5)).weak_type and not jnp.setdiff1d(A, jnp.asarray(2)).weak_type

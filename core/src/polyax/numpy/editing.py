@@ -55,7 +55,7 @@ def compress(
     if size is None:
         refuse_traced(condition, "jnp.compress inside transformations needs a static `size`.")
         return take(a, np.flatnonzero(np.asarray(condition)).astype(np.int32), axis, mode="clip")
-    if not 0 < size <= a.shape[axis]:
+    if not 0 <= size <= a.shape[axis]:
         raise ValueError(
             "size must be positive and not greater than the size of the array axis; got "
             f"size={size} for a.shape[axis]={a.shape[axis]}"

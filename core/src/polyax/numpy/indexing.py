@@ -67,7 +67,7 @@ def getitem(
 
 def _gathered(x: Any, plan: GatherPlan, mode: Any, fill_value: Any, is_sorted: bool, unique: bool) -> Any:
     if 0 in plan.shape:
-        return lax.full(plan.shape, 0, x.dtype)
+        return lax.full_like(x, 0, shape=plan.shape)
     if plan.indices.shape[-1] == 0 and len(plan.numbers.offset_dims) == len(plan.shape):
         return x
     if fill_value is not None:

@@ -84,7 +84,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
     arr, axis = along(as_array(unwrap(arr)), axis)
     size, places = arr.shape[axis], _insertions(obj, arr.shape[axis])
-    values = lax.broadcast_to_rank(convert(as_array(unwrap(values)), arr.dtype), arr.ndim)
+    values = lax.broadcast_to_rank(convert(as_array(unwrap(values)), arr.dtype, arr.weak_type), arr.ndim)
     values = values if places.ndim else moveaxis(values, 0, axis)
     (count,) = lax.broadcast_shapes(places.shape or (1,), (values.shape[axis],))
     values = broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))

@@ -245,7 +245,7 @@ def _kept(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) 
     chosen = take(values, places, mode="clip") if values.size else lax.full((size,), 0, values.dtype)
     count = lax.reduce_sum(convert(keep, _INT32), (0,))
     fill = 0 if fill_value is None else fill_value
-    return _filled(chosen, count, fill, 0)
+    return convert(_filled(chosen, count, fill, 0), values.dtype, values.weak_type)
 
 
 def _filled_by_first(values: Any, count: Any, fill_value: Any) -> Any:
@@ -266,12 +266,12 @@ def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
     """The elements of the first that the second lacks, in increasing order unless ``assume_unique``."""
-    kind = ensure_array("setdiff1d", ar1).dtype
+    first = ensure_array("setdiff1d", ar1)
     a, b = _pair("setdiff1d", ar1, ar2)
     a = a if assume_unique else _sorted_unique("setdiff1d", a, size)
     keep = isin(a, b, invert=True)
     keep = keep if assume_unique or size is None else lax.bitwise_and(keep, _first_of_runs(a))
-    return _kept("setdiff1d", convert(a, kind), keep, size, fill_value)
+    return _kept("setdiff1d", convert(a, first.dtype, first.weak_type), keep, size, fill_value)
 
 
 def _sorted_unique(name: str, a: Any, size: int | None) -> Any:

@@ -110,7 +110,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     a = ravel(ensure_array("resize", a))
     size = math.prod(shape)
     if not size or not a.size:
-        return lax.full(shape, 0, a.dtype)
+        return lax.full_like(a, 0, shape=shape)
     copies = -(-size // a.size)
     return lax.reshape(lax.slice_in_dim(tile(a, copies), 0, size), shape)
 

@@ -158,3 +158,19 @@ def test_quantiles_of_numbers_that_are_not_promoted(name):
     x = jnp.array([3.0, 1.0, 2.0]).astype(name)
     assert jnp.median(x).dtype == jnp.quantile(x, jnp.array([0.5])).dtype == x.dtype
     assert jnp.median(x) == 2.0 and jnp.quantile(x, 0.5, method="inverted_cdf") == 2.0
+
+
+@pytest.mark.parametrize(
+    ("y", "given", "dtype"),
+    [
+        (np.float32([1, 2, 4]), {"x": np.array([1, 1j, 2], np.complex64)}, "complex64"),
+        (np.float32([1, 2, 4]), {"dx": 2j}, "complex64"),
+        (np.float16([1, 2, 4]), {"x": np.float32([1, 2, 4])}, "float32"),
+        (np.float16([1, 2, 4]), {"dx": np.float32(2)}, "float32"),
+        (jnp.broadcast_to(jnp.asarray(2), (3,)), {"x": np.float16([1, 2, 4])}, "float16"),
+    ],
+)
+def test_integrals_have_the_dtype_of_values_and_points(y: object, given: dict[str, object], dtype: str) -> None:
+    got = jnp.trapezoid(y, **given)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, np.trapezoid(np.asarray(y), **given))

@@ -84,18 +84,15 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     >>> jnp.trapezoid(jnp.array([1.0, 3.0])).item()
     2.0
     """
-    y = moveaxis(inexact("trapezoid", y)[0], axis, -1)
-    if x is None:
-        step: Any = convert(unwrap(dx), y.dtype)
-        if rank := len(shape_of(step)):
-            step = moveaxis(lax.expand_dims(step, tuple(range(y.ndim - rank))), axis, -1)
-    else:
-        x = convert(ensure_array("trapezoid", x), y.dtype)
-        step = diff(x if x.ndim == 1 else moveaxis(x, axis, -1))
+    y, *points = inexact("trapezoid", y, *([] if x is None else [x]))
+    y = moveaxis(y, axis, -1)
+    if points:
+        step = diff(points[0] if points[0].ndim == 1 else moveaxis(points[0], axis, -1))
+    elif rank := len(shape_of(step := unwrap(dx))):
+        step = moveaxis(lax.expand_dims(step, tuple(range(y.ndim - rank))), axis, -1)
     size = y.shape[-1]
     middle = lax.add(lax.slice_in_dim(y, 1, size, axis=y.ndim - 1), lax.slice_in_dim(y, 0, size - 1, axis=y.ndim - 1))
-    step = broadcast_to(step, middle.shape)
-    return lax.mul(0.5, reductions.sum(lax.mul(step, middle), axis=-1))
+    return lax.mul(0.5, reductions.sum(multiply(step, middle), axis=-1))
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:

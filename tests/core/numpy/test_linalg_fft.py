@@ -288,3 +288,16 @@ def test_pseudoinverses_have_derivatives_where_singular_values_are_equal(shape):
 
 def test_the_old_name_of_the_reduced_factors():
     assert [x.shape for x in jnp.linalg.qr(np.ones((4, 3)), mode="full")] == [(4, 3), (3, 3)]
+
+
+def test_norms_of_integers() -> None:
+    count = np.array([3, 4], np.uint32)
+    assert [jnp.linalg.vector_norm(count, ord=o).item() for o in (1, np.inf, -np.inf, 2)] == [7, 4, 3, 5]
+    with polyax.enable_x64(True):
+        assert jnp.linalg.vector_norm(count).dtype == np.float64
+
+
+def test_ranks_of_vectors_are_int32() -> None:
+    with polyax.enable_x64(True):
+        assert jnp.linalg.matrix_rank(np.ones(3)).dtype == np.int32
+        assert jnp.linalg.matrix_rank(np.eye(3)).dtype == np.int64

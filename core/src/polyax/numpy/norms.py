@@ -49,7 +49,7 @@ def _square_sum(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
     if ord is None or ord == 2:
         return lax.sqrt(_square_sum(x, axes, keepdims))
-    size = x if x.dtype == bool else lax.abs(x)
+    size = ufuncs.absolute(x)
     if ord == np.inf:
         return largest(size, axes, keepdims=keepdims)
     if ord == -np.inf:
@@ -84,7 +84,8 @@ def _matrix_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm over one or several axes as one long vector; that of integers is one where it needs no root."""
     x = ensure_array("jnp.linalg.vector_norm", x)
-    x = x if ord in (1, np.inf, -np.inf) else inexact("jnp.linalg.vector_norm", x)[0]
+    if ord not in (1, np.inf, -np.inf) and not dtypes.is_inexact(x.dtype):
+        x = convert(x, dtypes.default_float())  # the sums of squares are of the widest integers
     return _vector_norm(x, reduction_axes(axis, x.ndim, "linalg.vector_norm"), ord, keepdims)
 
 

@@ -149,7 +149,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     if rtol is not None and tol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     if np.ndim(M) < 2:
-        return convert(reductions.any(inexact("jnp.linalg.matrix_rank", M)[0] != 0), dtypes.default_int())
+        return convert(reductions.any(inexact("jnp.linalg.matrix_rank", M)[0] != 0), np.dtype("int32"))
     a = inexact_matrix("matrix_rank", M)
     s = svd(a, compute_uv=False, hermitian=hermitian)
     rtol = tol if rtol is None else rtol

@@ -205,3 +205,12 @@ def test_no_coefficients_are_the_polynomial_zero() -> None:
 
 def test_powers_are_not_weak() -> None:
     assert not jnp.vander(jnp.broadcast_to(jnp.asarray(2), (3,))).weak_type
+
+
+def test_constants_of_integrals_may_be_traced() -> None:
+    constants = np.float32([3, 4])
+    got = polyax.jit(lambda k: jnp.polyint(W, 2, k))(constants)
+    np.testing.assert_allclose(got, np.polyint(W, 2, constants), rtol=1e-6)
+    assert jnp.polyint(W.astype("float16"), k=np.float32(3)).dtype == np.float32
+    with pytest.raises(TypeError, match="polyint requires ndarray or scalar arguments"):
+        jnp.polyint(W, 2, [3, 4])

@@ -10,6 +10,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
 from polyax.numpy.arrays import asarray
+from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.decompositions import eigvals
 from polyax.numpy.joining import stack
 from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype, refuse_traced, strong
@@ -135,12 +136,13 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if m < 0:
         raise ValueError(f"Order of integral must be positive (see polyder), got {m}")
     p = _coefficients("polyint", p)
+    p, k = inexact("polyint", p, k) if k is not None else (p, None)
     if k is not None and (np.ndim(k) > 1 or np.size(k) not in (1, m)):
         raise ValueError(f"k must be a scalar or a rank-1 array of length 1 or m, got shape {np.shape(k)} for m={m}.")
-    constants = np.zeros(m, p.dtype) if k is None else np.broadcast_to(np.asarray(k, p.dtype), (m,))
-    for c in constants:
+    constants = broadcast_to(lax.full((), 0, p.dtype) if k is None else k, (m,))
+    for i in range(m):
         powers = lax.rev(lax.add(lax.iota(p.dtype, p.shape[0]), 1.0), (0,))
-        p = lax.concatenate([lax.div(p, powers), lax.full((1,), p.dtype.type(c))], 0)
+        p = lax.concatenate([lax.div(p, powers), lax.slice_in_dim(constants, i, i + 1)], 0)
     return p
 
 

@@ -112,9 +112,9 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """``x`` with leading dimensions of size 1 up to ``rank``."""
+    """``x`` with leading dimensions of size 1 up to ``rank``, if it hasn't as many already."""
     shape = np.shape(x)
-    missing = rank - len(shape)
+    missing = max(rank - len(shape), 0)
     return broadcast_in_dim(x, (1,) * missing + shape, range(missing, rank)) if missing else x
 
 

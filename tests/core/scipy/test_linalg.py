@@ -633,3 +633,7 @@ def test_factors_that_do_not_fit_are_refused(mode, shape, text):
 def test_diagonals_have_one_dtype():
     with pytest.raises(TypeError, match="must have same dtype, got float32 and float16"):
         linalg.eigh_tridiagonal(jnp.ones(3), jnp.ones(2, "float16"))
+
+
+def test_matrices_of_no_size() -> None:
+    assert linalg.hilbert(0).shape == linalg.invhilbert(0).shape == (0, 0)

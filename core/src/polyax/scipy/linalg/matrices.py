@@ -266,7 +266,7 @@ def invhilbert(n: int) -> Any:
     entry = lambda i, j: (
         (-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
     )
-    return _constant([[float(entry(i, j)) for j in range(n)] for i in range(n)])
+    return _constant(np.array([float(entry(i, j)) for i in range(n) for j in range(n)]).reshape(n, n))
 
 
 _KINDS = ["symmetric", "lower", "upper"]

@@ -262,3 +262,13 @@ def test_it_prints_as_in_jax() -> None:
     assert "custom_jvp_call[" in text
     assert "jvp=f_jvp" in text
     assert "symbolic_zeros=False" in text
+
+
+def test_rules_get_numbers_that_programs_have_in_place_as_arrays() -> None:
+    @polyax.custom_jvp
+    def f(n: Any, x: Any) -> Any:
+        return n * x
+
+    f.defjvp(lambda xs, ts: (f(*xs), jnp.full(xs[0].shape, xs[0], xs[0].dtype) * ts[1]))
+    assert polyax.jit(polyax.grad(polyax.jit(lambda x: f(7, x))))(1.0) == 7
+    assert polyax.grad(polyax.jit(lambda x: f(7, x)))(1.0) == 7

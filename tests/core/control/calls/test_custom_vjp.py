@@ -325,3 +325,28 @@ def test_a_numpy_scalar_as_cotangent_becomes_an_array() -> None:
 
     f.defvjp(lambda x: (x, ()), lambda _, ct: (np.float32(3),))
     assert isinstance(polyax.grad(f)(1.0), polyax.Array)
+
+
+@pytest.mark.parametrize("number", [2, 2.5, np.float32(2), np.array(3, np.int8)], ids=repr)
+def test_rules_get_numbers_that_programs_have_in_place_as_arrays(number: Any) -> None:
+    told: list[Any] = []
+
+    @polyax.custom_vjp
+    def f(n: Any, x: Any) -> Any:
+        return n * x
+
+    def fwd(n: Any, x: Any) -> Any:
+        told.append((type(n.aval), n.shape, n.dtype, n.weak_type))
+        return f(n, x), (n, x)
+
+    def bwd(residuals: Any, ct: Any) -> Any:
+        told.append(residuals[0].dtype)
+        return None, residuals[0] * ct
+
+    f.defvjp(fwd, bwd)
+    assert polyax.grad(polyax.jit(lambda x: f(number, x)))(1.0) == number
+    aval = polyax.typeof(jnp.asarray(number))
+    assert told == [(type(aval), (), aval.dtype, isinstance(number, (int, float))), aval.dtype]
+    mapped = polyax.vmap(polyax.grad(polyax.jit(lambda x: f(number, x))))(X)
+    np.testing.assert_array_equal(mapped, [number] * 3)
+    assert told[:2] == told[2:]

@@ -155,3 +155,9 @@ def test_a_mapped_rule_inside_a_function_with_a_gradient() -> None:
     xs = jnp.arange(3.0)
     assert jnp.allclose(polyax.vmap(f)(xs, xs), jnp.cos(xs) * xs)
     assert jnp.allclose(polyax.grad(f)(1.0, 2.0), 2 * jnp.cos(1.0))
+
+
+def test_rules_get_numbers_that_programs_have_in_place_as_arrays() -> None:
+    f = custom_vmap(lambda n, x: n * x)
+    f.def_vmap(lambda size, mapped, n, x: (jnp.full(n.shape, n, n.dtype) * x, mapped[1]))
+    np.testing.assert_array_equal(polyax.vmap(polyax.jit(lambda x: f(7, x)))(X), 7 * X)

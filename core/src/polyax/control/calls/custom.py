@@ -16,9 +16,10 @@ from polyax.control.calls.family import Dims, Dissolving, Params
 from polyax.control.inner.programs import hoisted, run
 from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.errors import UnexpectedTracerError
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.jaxpr import ClosedJaxpr, is_literal_value
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import is_internal
+from polyax.ops.basis import as_is
 from polyax.ops.zeros import instantiate
 from polyax.trace.calls import Signature, UserCall
 from polyax.trace.flat import Flat
@@ -195,6 +196,10 @@ class UserRule:
 
     wanted: Sequence[ShapedArray] | None = None
     """The types of the function's results, where it was recorded."""
+
+    def arrays(self, xs: Sequence[Any]) -> Sequence[Any]:
+        """What the rule gets for ``xs``: numbers that a program has in place are arrays to it."""
+        return xs if self.wanted is None else [as_is(x) if is_literal_value(x) else x for x in xs]
 
 
 class MappedRule(UserRule):

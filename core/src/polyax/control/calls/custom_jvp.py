@@ -109,7 +109,7 @@ class _Rule(UserRule):
         owner, tree = self.owner, self.flat.in_tree
         assert owner.jvp is not None
         given = [SymbolicZero(t.aval) if owner.symbolic_zeros and type(t) is Zero else instantiate(t) for t in tangents]
-        (xs, _), (ts, _) = tree_unflatten(tree, primals), tree_unflatten(tree, given)
+        (xs, _), (ts, _) = tree_unflatten(tree, self.arrays(primals)), tree_unflatten(tree, given)
         with own_lines(owner.jvp):
             pair = owner.jvp(*self.nondiff, xs, ts)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:

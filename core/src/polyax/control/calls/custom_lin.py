@@ -13,7 +13,7 @@ from polyax.control.inner.lists import cut, kept, merged, nonzeros
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import Primitive, ambient, def_rule
-from polyax.ops.basis import broadcast_in_dim, convert, reduce_sum
+from polyax.ops.basis import as_is, broadcast_in_dim, convert, reduce_sum
 from polyax.ops.slicing import pad
 from polyax.ops.zeros import instantiate
 from polyax.trace.flat import name_of
@@ -65,7 +65,7 @@ class UserBackward:
         return self._cotangents(tuple(out) if isinstance(out, list) else out)
 
     def _residuals(self, arrays: Sequence[Any]) -> Any:
-        rest = iter(arrays)
+        rest = map(_array, arrays)
         count = self.res_tree.num_leaves
         leaves = [self.scalars[n] if n in self.scalars else next(rest) for n in range(count)]
         return tree_unflatten(self.res_tree, leaves)
@@ -125,9 +125,9 @@ class UserBackward:
         )
 
 
-def _array(ct: Any) -> Any:
-    """Rules may rely on the attributes of arrays, also where the cotangent is a number of Python's."""
-    return convert(ct, aval_of(ct).dtype, weak_type=True) if type(ct) in dtypes.PYTHON_SCALARS else ct
+def _array(x: Any) -> Any:
+    """Rules may rely on the attributes of arrays, also where a program has a number of Python's in place."""
+    return as_is(x) if type(x) in dtypes.PYTHON_SCALARS else x
 
 
 def mapped_backward(

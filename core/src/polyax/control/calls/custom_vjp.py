@@ -164,9 +164,9 @@ class _Rules(UserRule):
         """The flat results and residuals, and the function backwards."""
         owner = self.owner
         assert owner.fwd is not None
-        given: Sequence[Any] = primals
+        given = self.arrays(primals)
         if owner.symbolic_zeros:
-            given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
+            given = [CustomVJPPrimal(x, p) for x, p in zip(given, perturbed, strict=True)]
         dynamic, _ = tree_unflatten(self.flat.in_tree, given)
         with own_lines(owner.fwd):
             pair = owner.fwd(*completed(dynamic, self.static))

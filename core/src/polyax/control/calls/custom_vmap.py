@@ -80,7 +80,7 @@ class _Rule(UserRule):
     def __call__(self, size: int, mapped: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         rule = self.owner.vmap_rule
         assert rule is not None
-        args, _ = tree_unflatten(self.in_tree, xs)
+        args, _ = tree_unflatten(self.in_tree, self.arrays(xs))
         in_batched, _ = tree_unflatten(self.in_tree, mapped)
         pair = rule(size, list(in_batched), *args)
         if not isinstance(pair, tuple) or len(pair) != 2:

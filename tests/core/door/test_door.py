@@ -42,6 +42,12 @@ effects = jax.make_jaxpr(lambda r: r[...])(jax.new_ref(jax.numpy.zeros(3))).effe
 assert effects and all(isinstance(e, RefEffect) for e in effects)
 assert jax.device_put(1, jax.devices()[0])._committed and not jax.numpy.ones(2)._committed
 assert jax.core.get_opaque_trace_state and not hasattr(jax.core, "take_current_trace")  # JAX 0.10 has removed it there
+assert importlib.metadata.version("jax") == importlib.metadata.version("jaxlib") == "0.10.2"  # to those who ask for it
+from jax._src.nn.initializers import _complex_truncated_normal, _complex_uniform
+key = jax.random.key(0)
+from jax.extend.source_info_util import current, summarize
+assert abs(_complex_truncated_normal(key, 0.5, (99,), "complex64")).max() <= 0.5
+assert 1.3 < abs(_complex_uniform(key, (99,), "complex64")).max() <= 2**0.5
 from jaxlib import version, xla_client
 from jaxlib._jax import PjitFunction
 from jax._src.lib import xla_client as same

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import DistributionFinder
 from types import ModuleType
 
 from polyax.door.aliases import extended, module_of
+from polyax.door.distributions import NAMES, StandIn
 from polyax.door.missing import note
 from polyax.door.places import PLACES
+
+_ANY = DistributionFinder.Context()
 
 
 class AliasFinder(MetaPathFinder):
@@ -80,3 +84,7 @@ class LastFinder(MetaPathFinder):
         if holder.startswith("polyax") and alias in sys.modules and not name.startswith("__"):
             raise ModuleNotFoundError(note(f"{alias}.{name}"), name=f"{alias}.{name}")
         return None
+
+    def find_distributions(self, context: DistributionFinder.Context = _ANY) -> Iterable[StandIn]:
+        """JAX's distributions, where none are installed, to those who ask for them by name."""
+        return [StandIn(context.name)] if context.name in NAMES else []

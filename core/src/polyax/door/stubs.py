@@ -9,6 +9,7 @@ import sysconfig
 from importlib import metadata
 from pathlib import Path
 
+from polyax.door.distributions import metadata_of
 from polyax.door.version import __version__
 
 VERSION = f"{__version__}+polyax"
@@ -85,9 +86,7 @@ def _written(directory: Path, name: str, source: str) -> str:
     info = f"{name}-{VERSION}.dist-info"
     files = {
         f"{name}/__init__.py": source,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSION}\n"
-        "Summary: Stands for JAX, so that its libraries run on polyax; made by python -m polyax.as_jax stub\n"
-        "Requires-Dist: polyax\n",
+        f"{info}/METADATA": metadata_of(name, VERSION),
         f"{info}/INSTALLER": "polyax\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: polyax\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }

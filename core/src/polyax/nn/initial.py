@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -166,17 +166,29 @@ _TRUNCATED_COMPLEX_DEVIATION = 0.95311164380491208  # that of a complex standard
 
 
 def _complex_sample(distribution: str, key: Any, shape: tuple[int, ...], dtype: Any, variance: Any) -> Any:
-    """Numbers in a disk, by the inverse distribution function of their squared modulus and a uniform angle."""
-    radial, angular = random.split(key)
-    real = dtypes.real_part(dtype)
-    u = random.uniform(radial, shape, real)
     if distribution == "uniform":
-        modulus, deviation = jnp.sqrt(2 * u), jnp.sqrt(variance)
-    else:
-        modulus = jnp.sqrt(-jnp.log1p(-u * real.type(-np.expm1(-4.0))))
-        deviation = jnp.sqrt(variance) / jnp.array(_TRUNCATED_COMPLEX_DEVIATION, dtype)
-    angle = 2 * np.pi * random.uniform(angular, shape, real)
-    return lax.complex(modulus * jnp.cos(angle), modulus * jnp.sin(angle)) * deviation
+        return _complex_uniform(key, shape, dtype) * jnp.sqrt(variance)
+    deviation = jnp.sqrt(variance) / jnp.array(_TRUNCATED_COMPLEX_DEVIATION, dtype)
+    return _complex_truncated_normal(key, 2.0, shape, dtype) * deviation
+
+
+def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Any:
+    """Numbers that fill a disk, of variance 1."""
+    return _in_disk(key, shape, dtype, lambda u: jnp.sqrt(2 * u))
+
+
+def _complex_truncated_normal(key: Any, upper: float, shape: Sequence[int], dtype: Any) -> Any:
+    """Normal numbers of modulus up to ``upper``, of variance 1 but for that."""
+    within = -np.expm1(-(upper**2))
+    return _in_disk(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log1p(-u * u.dtype.type(within))))
+
+
+def _in_disk(key: Any, shape: Sequence[int], dtype: Any, modulus: Callable[[Any], Any]) -> Any:
+    """Numbers by the inverse distribution function of their modulus and a uniform angle."""
+    radial, angular = random.split(key)
+    real = dtypes.real_part(np.dtype(dtype))
+    r, angle = modulus(random.uniform(radial, shape, real)), 2 * np.pi * random.uniform(angular, shape, real)
+    return lax.complex(r * jnp.cos(angle), r * jnp.sin(angle))
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, doc: str) -> Any:

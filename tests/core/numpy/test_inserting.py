@@ -61,3 +61,10 @@ def test_insert_keeps_the_type_of_the_array() -> None:
     weak = jnp.broadcast_to(jnp.asarray(2), (3,))
     assert jnp.insert(weak, 0, np.float16(3)).weak_type and jnp.insert(weak, np.array([0]), 3).weak_type
     assert not jnp.insert(LINE, 0, 3).weak_type
+
+
+@pytest.mark.parametrize("apply", [lambda f: f, polyax.jit], ids=["known", "traced"])
+@pytest.mark.parametrize("place", [1, np.array([1]), np.zeros(0, int)], ids=str)
+def test_nothing_can_be_inserted(apply: object, place: object) -> None:
+    got = apply(lambda x, at: jnp.insert(x, at, np.zeros(0, np.int32)))(LINE, place)  # type: ignore[operator]
+    np.testing.assert_array_equal(got, LINE)

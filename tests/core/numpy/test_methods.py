@@ -54,3 +54,8 @@ def test_bits_of_bools_and_complex_numbers(types: tuple[str, str]) -> None:
     with polyax.enable_x64(True), pytest.raises(TypeError, match=r"Consider using the arr.view\(\) method"):
         lax.bitcast_convert_type(jnp.zeros(4, types[0]), types[1])
     assert lax.bitcast_convert_type(jnp.ones(2, bool), bool).tolist() == [True, True]
+
+
+def test_nothing_can_be_viewed_as_complex_numbers() -> None:
+    assert jnp.zeros((2, 0), "uint32").view("complex64").shape == (2, 0)
+    assert jnp.arange(4.0).view("complex64").tolist() == [1j, 2 + 3j]

@@ -87,6 +87,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     values = lax.broadcast_to_rank(convert(as_array(unwrap(values)), arr.dtype, arr.weak_type), arr.ndim)
     values = values if places.ndim else moveaxis(values, 0, axis)
     (count,) = lax.broadcast_shapes(places.shape or (1,), (values.shape[axis],))
+    if count == 0:
+        return arr
     values = broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
     computed = is_traced(places) or is_symbolic_dim(size)
     spread, sources_of = (broadcast_to, _sources_of_traced) if computed else (np.broadcast_to, _sources)

@@ -253,8 +253,8 @@ def _reinterpreted(x: Any, target: Any) -> Any:
         return _reinterpreted(lax.reshape(parts, (*x.shape[:-1], 2 * x.shape[-1])), target)
     if target in dtypes.COMPLEX:
         parts = _reinterpreted(x, dtypes.finfo(target).dtype)
-        first, second = (lax.slice_in_dim(parts, n, None, 2, parts.ndim - 1) for n in (0, 1))
-        return lax.complex(first, second)
+        pairs = lax.reshape(parts, (*parts.shape[:-1], parts.shape[-1] // 2, 2))
+        return lax.complex(*(lax.index_in_dim(pairs, n, parts.ndim, keepdims=False) for n in (0, 1)))
     have, want = dtypes.bits_of(x.dtype), dtypes.bits_of(target)
     if have < want:
         return lax.bitcast_convert_type(

@@ -74,6 +74,20 @@ def test_the_last_axes_of_a_grid_are_a_row() -> None:
         check(Kernel(grid, (Stage((), (Store(1, (i, j, k), value),)),), operands), x, np.exp(x[:, :1, 1:2]) * x)
 
 
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_rows_of_one_element_repeated(size: int) -> None:
+    x = RNG.uniform(-1, 1, COUNT).astype(F32)
+    with consing():
+        check(repeated(size), x, np.repeat(x[:, None], size, 1))
+        assert not suits(flatten(repeated(13)))
+
+
+def repeated(size: int) -> Kernel:
+    i, j = indices(grid := axes(COUNT, size))
+    operands = Operand((COUNT,), F32, "in"), Operand((COUNT, size), F32, "out")
+    return Kernel(grid, (Stage((), (Store(1, (i, j), load(0, F32, (i,))),)),), operands)
+
+
 def test_only_where_it_pays() -> None:
     with consing():
         assert suits(flatten(scaled(COUNT, 6, "sqrt"))) and not suits(flatten(scaled(COUNT, 7, "sqrt")))

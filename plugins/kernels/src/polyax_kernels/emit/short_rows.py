@@ -25,8 +25,8 @@ MOST = 15
 ROWS = 64
 """Rows that fill vectors."""
 PAYS = ((6, 4), (8, 12))
-"""Rows up to so many elements are worth it if an operation costs so much: a square root, or an elementary function; or
-if elements are read under conditions, which are known where they are written out."""
+"""Rows up to so many elements are worth it if an operation costs so much: a square root, or an elementary function; if
+elements are read under conditions, which are known where they are written out; or if all are the same."""
 WORK = 24
 """Longer ones, if so much is done for the row as a whole: its elements could be read and written as a vector."""
 
@@ -49,13 +49,12 @@ def _pays(kernel: Kernel, longest: int, nodes: Sequence[Expr]) -> bool:
     least = next((least for most, least in PAYS if longest <= most), None)
     if least is not None and max(map(cost, nodes)) >= least:
         return True
-    masks = [x.args[-2] for x in nodes if x.kind == "load" and x.attr.masked]
-    if least is not None and not masks:
-        return False
     facts = Facts(kernel)
     elements = union(facts.bit(axis) for stage in kernel.stages for axis in stage.axes)
     if least is not None:
-        return all(facts.axes[mask] | elements == elements for mask in masks)
+        masks = [x.args[-2] for x in nodes if x.kind == "load" and x.attr.masked]
+        repeated = not any(facts.axes[store.value] & elements for stage in kernel.stages for store in stage.stores)
+        return all(facts.axes[mask] | elements == elements for mask in masks) if masks else repeated
     return sum(cost(x) for x in nodes if not facts.axes[x] & elements and cost(x) >= PAYS[0][1]) >= WORK
 
 

@@ -10,12 +10,27 @@ from operations.operation import Arrays, Operation, cast, cube, normal, rng, squ
 
 PERMUTATIONS = ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
 
+MOVES = {
+    "transpose": lambda m, x: x.T,
+    "roll[1]": lambda m, x: m.numpy.roll(x, 5, 1),
+    "flip[1]": lambda m, x: m.numpy.flip(x, 1),
+    "concatenate[1]": lambda m, x: m.numpy.concatenate([x, x], 1),
+    "repeat[1]": lambda m, x: m.numpy.repeat(x, 2, 1),
+    "pad": lambda m, x: m.numpy.pad(x, 2),
+    "strided slice": lambda m, x: x[::2, ::2],
+    "diagonal": lambda m, x: m.numpy.diagonal(x),
+    "gather": lambda m, x: x[m.numpy.arange(x.shape[0]) * 7 % x.shape[0]],
+}
+"""What is tried on several types, beside the operations of all."""
+
 
 def operations() -> Iterator[Operation]:
     yield Operation("transpose", lambda m, x: x.T, square)
     yield Operation("x.T + x", lambda m, x: x.T + x, square)
-    for dtype in ("bfloat16", "int8", "float64"):
-        yield Operation(f"{dtype} transpose", lambda m, x: x.T, cast(square, dtype), gradient=False)
+    for dtype in ("bfloat16", "int8", "float64", "complex64"):
+        for name, call in MOVES.items():
+            yield Operation(f"{dtype} {name}", call, cast(square, dtype), gradient=False)
+    yield Operation("complex64 adjoint", lambda m, x: x.conj().T, cast(square, "complex64"), gradient=False)
     for order in PERMUTATIONS:
         yield Operation(f"transpose{order}", lambda m, x, order=order: m.numpy.transpose(x, order), cube)
     for axis in (0, 1):

@@ -786,3 +786,28 @@ def test_rules_of_derivatives_give_what_varies_as_arguments_do():
     f = mapped(total, outs=P())
     with pytest.raises(ValueError, match=r"an input of type float32\[2,2\]\S*, so the manual axis types do not match"):
         polyax.grad(lambda x: f(x).sum())(X)
+
+
+def test_references_are_taken_in_parts():
+    def doubled(ref, x):
+        ref[...] = ref[...] * 2 + x
+
+    for spec in (ROWS, P(), P(("x", "y")), P(None, "y")):
+        f = mapped(doubled, ins=(spec, P()), outs=None)
+        ref = polyax.new_ref(X)
+        f(ref, 1.0)
+        polyax.jit(f)(ref, 3.0)
+        close(ref[...], X * 4 + 5)
+    here = mapped(lambda x: doubled(ref, lax.axis_index("y").astype("float32")) or x)
+    with pytest.raises(
+        NotImplementedError, match=r"varies along \['y'\] can't index or be written to a reference that isn't"
+    ):
+        here(X)
+
+    def within(x):
+        ref = polyax.new_ref(x)
+        mapped(doubled, ins=(ROWS, P()), outs=None)(ref, 1.0)
+        return ref[...]
+
+    close(polyax.jit(within)(X), X * 2 + 1)
+    close(polyax.grad(lambda x: within(x).sum())(X), np.full_like(X, 2))

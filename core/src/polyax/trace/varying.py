@@ -13,6 +13,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import is_literal_value
 from polyax.ir.primitive import Primitive, ambient, def_rule
+from polyax.ir.refs import is_ref
 
 Vma = frozenset[Any]
 Process = Callable[[Primitive, tuple[Any, ...], dict[str, Any]], list[Any]]
@@ -131,6 +132,12 @@ def _check_alike(primitive: Primitive, args: Sequence[Any], vmas: Sequence[Vma],
 def _varied(process: Process, x: Any, vma: Vma, wanted: Vma) -> Any:
     if wanted <= vma or is_literal_value(x):
         return x
+    if is_ref(aval_of(x)):
+        raise NotImplementedError(
+            f"what varies along {list(map(str, in_order(wanted - vma)))} can't index or be written to a reference that "
+            f"isn't cut along them: it isn't known which device's value it is to hold. It is of type {aval_of(x)}; "
+            "pass it to shard_map as an argument, with a spec that cuts it."
+        )
     unreduced, reduced = aval_of(x).sums
     if more := unreduced & wanted:
         raise ValueError(

@@ -195,17 +195,10 @@ def _cond(index: Any, *args: Any, branches: Branches) -> list[Any]:
 
 @def_rule(shard_map_p, "discharge")
 def _shard_map(*args: Any, **params: Any) -> list[Any]:
-    """Each device writes to its part of what a reference holds."""
+    """Each device writes to its part of what a reference holds: what is the same along axes that it isn't cut along."""
     program, specs = params["jaxpr"], params["in_specs"]
     with region(params["mesh"], params["manual_axes"], params["check_vma"]):
         made = discharged(program)
-    for x, cuts, w in zip(args, specs, made.written, strict=True):
-        if w and not params["manual_axes"] <= {a for names in cuts for a in names}:
-            raise NotImplementedError(
-                f"{params['name']} can't write to a reference that isn't cut along all of its axes "
-                f"{sorted(map(str, params['manual_axes']))}: it isn't known which device's value it is to hold. It is "
-                f"of type {x.aval}; pass it as an argument, with a spec that cuts it."
-            )
     outs_of = (*params["out_specs"], *kept(made.written, specs))
     outs = shard_map_p.bind(*map(whole, args), **{**params, "jaxpr": made.program, "out_specs": outs_of})
     outs, news = cut(outs, len(outs) - made.num_written)

@@ -91,6 +91,8 @@ class Cutting:
         self._gains: dict[Var, bool] = {}
         self._cuts: dict[Var, Cuts] = {}
         self._closed: dict[Var, tuple[bool, ...]] = {}
+        self._free: dict[Var, frozenset[Any]] = {}
+        """Of values of whose cuts types tell only along other axes, those that are the partitioner's."""
 
     def __getitem__(self, atom: Atom) -> Cuts:
         found = None if isinstance(atom, Literal) else self._cuts.get(atom)
@@ -126,8 +128,23 @@ class Cutting:
 
     def fix_told(self, atom: Atom) -> None:
         """What the type of a value says, which may name the axes of another mesh of the same devices."""
-        if atom.aval.told is not None:
+        if atom.aval.told is not None and not self._leave_free(atom, atom.aval.told):
             self.fix(atom, open_cuts_on(self.mesh, atom.aval.told, atom.aval.ndim, fixed_cuts(atom.aval)))
+
+    def fix_resharded(self, atom: Atom, sharding: NamedSharding | None) -> None:
+        """What ``reshard`` says: nothing along axes of which types don't tell."""
+        if sharding is not None and not self._leave_free(atom, sharding):
+            self.fix_asked(atom, sharding)
+
+    def _leave_free(self, atom: Atom, told: NamedSharding) -> bool:
+        """On meshes of which some axes are the partitioner's: how a value is cut along the others; whether it is so."""
+        axes = frozenset(told.mesh.auto_axes)
+        if not axes or isinstance(atom, Literal) or told.mesh.axes != self.mesh.axes:
+            return False
+        if atom not in self._closed:
+            self._cuts[atom] = told.cuts(atom.aval.ndim)
+        self._free[atom] = axes
+        return True
 
     def fix_asked(self, atom: Atom, sharding: NamedSharding | None) -> None:
         """What a constraint says, likewise."""
@@ -142,17 +159,18 @@ class Cutting:
         now = list(before)
         for d, names in enumerate(wanted):
             if names and not (closed and closed[d]):
-                now[d] = self._longer(now, d, names, atom.aval.shape[d], sums_of(before))
+                now[d] = self._longer(now, d, names, atom, sums_of(before))
         self._cuts[atom] = after = summands(now, sums_of(before))
         return after != before
 
-    def _longer(self, now: Sequence[Names], d: int, names: Names, extent: int, sums: Sums) -> Names:
-        have = now[d]
+    def _longer(self, now: Sequence[Names], d: int, names: Names, atom: Var, sums: Sums) -> Names:
+        have, extent = now[d], atom.aval.shape[d]
         if names[: len(have)] != have:
             return have
         used = sums.union(*[some for k, some in enumerate(now) if k != d])
+        free = self._free.get(atom, names)
         for a in names[len(have) :]:
-            if a in used or not extent or extent % blocks_along((*have, a), self.sizes):
+            if a in used or a not in free or not extent or extent % blocks_along((*have, a), self.sizes):
                 break
             have = (*have, a)
         return have
@@ -194,8 +212,10 @@ def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> 
         for a in () if eqn.primitive is inspect_sharding_p else eqn.invars:  # to look at values changes nothing
             layout.used.add(a)
             layout.readers[a] = eqn if layout.readers.get(a, eqn) is eqn else None
-        if eqn.primitive in (sharding_constraint_p, reshard_p):
+        if eqn.primitive is sharding_constraint_p:
             layout.fix_asked(eqn.outvars[0], eqn.params["sharding"])
+        if eqn.primitive is reshard_p:
+            layout.fix_resharded(eqn.outvars[0], eqn.params["sharding"])
         for v in eqn.outvars:
             layout.fix_told(v)
         rule = layout.rule(eqn)

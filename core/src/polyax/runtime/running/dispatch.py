@@ -376,8 +376,22 @@ def _reshard(x: Any, *, sharding: NamedSharding | None) -> list[Any]:
         raise ValueError(f"reshard: {sharding} has no devices; set a mesh that has them with `polyax.set_mesh`")
     if is_concrete(x) and x.is_sum:
         return _on_mesh(reshard_p, [x], (x.aval,), {"sharding": sharding}, mesh)
-    put = device_put(x, NamedSharding(mesh, sharding.spec))
+    asked = _beside_free(x, NamedSharding(mesh, sharding.spec), sharding.mesh.auto_axes)
+    put = device_put(x, _in_full(asked, np.ndim(x)))
     return [retold(put, typed(put.aval, sharding))]
+
+
+def _beside_free(x: Any, asked: NamedSharding, free: tuple[Any, ...]) -> NamedSharding:
+    """Along axes of which types don't tell, an array stays cut in dimensions that are cut alike along the others."""
+    lies = x.sharding if is_concrete(x) else None
+    if not free or not isinstance(lies, NamedSharding) or lies.device_list != asked.device_list:
+        return asked
+    own, wanted = cuts_on(asked.mesh, lies, x.ndim), asked.cuts(x.ndim)
+    if own is None:
+        return asked
+    told = [tuple([a for a in names if a not in free]) for names in own]
+    cuts = [o if t == w else w for o, t, w in zip(own, told, wanted, strict=True)]
+    return asked.update(spec=trimmed_spec(tuple(cuts)))
 
 
 def _untold(x: Array) -> Array:

@@ -114,14 +114,25 @@ AMBIGUOUS = [
     (lambda a: px.ops.segment_sum(a, jnp.arange(8) % 4, 4), (ROWS,), "Use `.at[...].set/add/mul/...(out_sharding=)`"),
     (lambda a: lax.dynamic_index_in_dim(a, 1), (ROWS,), "out dim (1) is not divisible by mesh axes (4) with spec (x)"),
     (lambda a, b: lax.dynamic_update_slice(a, b, (1, 0)), (ROWS, arg((4, 8), "y")), "equal to update sharding, got"),
-    (lambda a: jnp.cumsum(a, 0), (ROWS,), "cumsum needs its operand 0 unsharded over dimension 0"),
-    (lambda a: jnp.sort(a, 0), (ROWS,), "sort needs its operand 0 unsharded over dimension 0"),
+    (lambda a: jnp.cumsum(a, 0), (ROWS,), "Input should be unsharded over the axis being reduced: cumsum needs"),
+    (lambda a: jnp.sort(a, 0), (ROWS,), "Arguments to sort must be unsharded over the sorting dimension: sort"),
     (
         lambda a: lax.slice_in_dim(a, 0, 3, axis=0),
         (ROWS,),
-        "out dim (3) is not divisible by mesh axes (4) with spec (x)",
+        "slicing on sharded dims where out dim (3) is not divisible by mesh axes (4) with spec (x)",
     ),
-    (lambda a, b: a + b, (ROWS, arg((8, 8), "z", mesh=AbstractMesh((2,), "z", AxisType.Explicit))), "different meshes"),
+    (lambda a: lax.pad(a, 0.0, ((0, 1, 0), (0, 0, 0))), (ROWS,), "padding on sharded dims where out dim (9)"),
+    (lambda a: a.reshape(2, 4, 8), (ROWS,), "This reshape is not supported. Please specify the sharding of"),
+    (
+        lambda a, b: jnp.einsum("bij,bjk->bik", a, b),
+        (arg((8, 2, 2), "x"), arg((8, 2, 2), "y")),
+        "dot_general requires lhs batch dimensions and rhs batch dimensions to have the consistent sharding, got",
+    ),
+    (
+        lambda x, k: lax.conv(x, k, (1, 1), "SAME"),
+        (arg((8, 4, 5, 5), None, "x"), arg((4, 4, 2, 2))),
+        "Please specify the output sharding: conv_general_dilated sums over features, which are cut along 'x'",
+    ),
 ]
 
 
@@ -129,6 +140,12 @@ AMBIGUOUS = [
 def test_what_operands_do_not_tell_is_an_error(fun, args, text):
     with pytest.raises(ShardingTypeError, match=re.escape(text)):
         types(fun, *args)
+
+
+def test_operands_are_on_the_mesh_in_force():
+    elsewhere = arg((8, 8), "z", mesh=AbstractMesh((8,), ("z",), (AxisType.Explicit,)))
+    with use_abstract_mesh(MESH), pytest.raises(ValueError, match="For primitive add, context mesh .* aval mesh"):
+        types(lambda a, b: a + b, ROWS, elsewhere)
 
 
 def test_what_is_not_cut_may_lie_anywhere_without_a_mesh_in_force():
@@ -340,3 +357,10 @@ def test_out_sharding_has_to_be_one():
 
 def test_diagonals_are_rows_cut_as_the_vector_is():
     assert types(jnp.diag, VECTOR) == "[8@x,8]"
+
+
+def test_types_tell_nothing_of_axes_that_are_the_partitioners():
+    cut = NamedSharding(AbstractMesh((2,), ("x",)), P("x"))
+    assert px.core.ShapedArray((5, 2), jnp.int32, sharding=cut).sharding.spec == P(None, None)
+    both = px.core.ShapedArray((8, 3), jnp.int32, sharding=NamedSharding(HALF, P("x", "y")))
+    assert both.sharding.spec == P("x", None)

@@ -10,6 +10,7 @@ from typing import Any
 from polyax.api.arguments import wraps
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh, AxisType
+from polyax.meshes.consensus import anywhere
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_here, mesh_of, sharding_in_type
 from polyax.meshes.resharding import resharded, retyped, sharding_for
@@ -105,7 +106,7 @@ def auto_axes(
 
     def run(outer: AbstractMesh, inner: AbstractMesh, given: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = tree_map(lambda x: _told_on(x, inner), (args, kwargs))
-        with use_abstract_mesh(inner):
+        with use_abstract_mesh(inner), anywhere():  # values that vmap maps still tell how it is cut
             outs = fun(*args, **kwargs)
         with use_abstract_mesh(outer):
             return reshard(outs, given)

@@ -74,7 +74,9 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         raise ValueError(
             f"One of with_sharding_constraint arguments is incompatible with its sharding annotation {sharding}: {e}"
         ) from None
-    if seen.any and not _told(aval, sharding):
+    if seen.any and _told(aval, sharding):
+        return x if isinstance(x, Tracer) else constrain(x, sharding)
+    if seen.any:
         sharding = _besides_told(aval, sharding)
     if isinstance(x, Tracer):
         _refuse_manual(sharding)

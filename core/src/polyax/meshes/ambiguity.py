@@ -15,6 +15,19 @@ REMEDY = (
     "Say how the result is to be cut with `out_sharding=`, cut operands otherwise with `polyax.reshard`, or leave it "
     "to the partitioner with `polyax.sharding.auto_axes`."
 )
+_UNCLEAR_RESHAPE = (
+    "This reshape is not supported. Please specify the sharding of the output via the `out_sharding` argument of "
+    "polyax.lax.reshape"
+)
+NEEDS_ALL = {
+    "sort": "Arguments to sort must be unsharded over the sorting dimension: ",
+    "reshape": f"{_UNCLEAR_RESHAPE}: ",
+    **dict.fromkeys(
+        ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"),
+        "Input should be unsharded over the axis being reduced: ",
+    ),
+}
+"""How errors begin about operands of primitives that are cut in dimensions of which each device needs all."""
 Operands = Sequence[ShapedArray]
 
 
@@ -106,15 +119,25 @@ def _reshaped(ins: Operands, found: Factors) -> None:
         before = [k for k in sources if k < d]
         if not targets or (len(targets) > 1 and len(sources) > 1) or not all(cuts[k] for k in before):
             raise ShardingTypeError(
-                "This reshape is not supported. Please specify the sharding of the output via the `out_sharding` "
-                f"argument of polyax.lax.reshape. Got operand type: {x}, of which dimension {d} is cut along "
+                f"{_UNCLEAR_RESHAPE}. Got operand type: {x}, of which dimension {d} is cut along "
                 f"{', '.join(map(repr, cuts[d]))}, and falls into others. {REMEDY}"
             )
+
+
+def _convolved(ins: Operands, found: Factors) -> None:
+    for a, dims in zip(ins, found.ins, strict=True):
+        for dim, names in zip(dims, cuts_of(a), strict=True):
+            if names and set(dim) & set(found.reduced):
+                raise ShardingTypeError(
+                    "Please specify the output sharding: conv_general_dilated sums over features, which are cut along "
+                    f"{', '.join(map(repr, names))}; got {types(ins)}. {REMEDY}"
+                )
 
 
 _SCATTERS = ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
 _CHECKS: dict[str, Callable[[Operands, Factors], None]] = {
     "concatenate": _joined,
+    "conv_general_dilated": _convolved,
     "dynamic_update_slice": _updated,
     "gather": _gathered,
     "reshape": _reshaped,

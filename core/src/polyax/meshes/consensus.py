@@ -15,7 +15,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes import sums
-from polyax.meshes.ambiguity import REMEDY, check_clear, types
+from polyax.meshes.ambiguity import NEEDS_ALL, REMEDY, check_clear, types
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
@@ -85,15 +85,15 @@ def results(
 
 def _check_meshes(primitive: Primitive, ins: Sequence[ShapedArray]) -> None:
     meshes = {a.told.mesh: a for a in ins if a.told is not None}
+    here = get_abstract_mesh()
+    for mesh, aval in () if here.empty or _ambient.anywhere or is_lenient() else meshes.items():
+        if here.axis_types != mesh.axis_types or here.axes != mesh.axes:
+            raise _on_other_mesh(primitive, here, mesh, aval)
     if len(meshes) > 1:
         raise ShardingTypeError(
             f"{primitive}: operands {types(ins)} lie on different meshes: {', '.join(map(str, meshes))}. Put them on "
             "one with `polyax.device_put`."
         )
-    here = get_abstract_mesh()
-    for mesh, aval in () if here.empty or _ambient.anywhere or is_lenient() else meshes.items():
-        if here.axis_types != mesh.axis_types or here.axes != mesh.axes:
-            raise _on_other_mesh(primitive, here, mesh, aval)
 
 
 def _on_other_mesh(primitive: Primitive, here: AbstractMesh, mesh: AbstractMesh, aval: ShapedArray) -> Exception:
@@ -215,16 +215,17 @@ class _Consensus:
         for d, (n, names) in enumerate(zip(aval.shape, cuts, strict=True)):
             parts = math.prod(self.sizes[a] for a in names)
             if n % parts:
+                what = _DOING.get(self.primitive.name, self.primitive)
                 raise ShardingTypeError(
-                    f"{self.primitive} on sharded dims where out dim ({n}) is not divisible by mesh axes ({parts}) "
+                    f"{what} on sharded dims where out dim ({n}) is not divisible by mesh axes ({parts}) "
                     f"with spec ({', '.join(map(str, names))}) is not implemented. Got inputs {types(self.ins)}, "
                     f"output shape={aval.shape}, dimension {d}. {REMEDY}"
                 )
 
     def _needs_all(self, n: int, d: int) -> ShardingTypeError:
-        names = cuts_of(self.ins[n])[d]
+        names, what = cuts_of(self.ins[n])[d], NEEDS_ALL.get(self.primitive.name, "")
         return ShardingTypeError(
-            f"{self.primitive} needs its operand {n} unsharded over dimension {d}, which is cut along "
+            f"{what}{self.primitive} needs its operand {n} unsharded over dimension {d}, which is cut along "
             f"{', '.join(map(repr, names))}; got {types(self.ins)}. {REMEDY}"
         )
 
@@ -235,8 +236,18 @@ class _Consensus:
                 f"{self.primitive} requires contracting dimensions to have consistent sharding, got "
                 f"{' and '.join(map(str, specs))}. {REMEDY}"
             )
+        if self.primitive.name == "dot_general":
+            lhs, rhs = [_spec_at(a, dims, f) for a, dims in zip(self.ins, self.found.ins, strict=True)]
+            return ShardingTypeError(
+                "dot_general requires lhs batch dimensions and rhs batch dimensions to have the consistent sharding, "
+                f"got {lhs} and {rhs}. {REMEDY}"
+            )
         specs = ", ".join(str(a.told.spec.partitions) for a in self.ins if a.told is not None)
         return ShardingTypeError(f"{self.primitive} got incompatible shardings for broadcasting: {specs}. {REMEDY}")
+
+
+_DOING = {"slice": "slicing", "pad": "padding"}
+"""What primitives do, where their names don't say it."""
 
 
 def _spec_at(aval: ShapedArray, dims: Sequence[Sequence[int]], f: int) -> tuple[Any, ...]:

@@ -70,7 +70,10 @@ def _fitted(shape: tuple[int, ...], sharding: Any) -> Any:
 
 @lru_cache(4096)
 def _fitting(shape: tuple[Any, ...], sharding: NamedSharding) -> NamedSharding:
-    sizes, cuts = sharding.mesh.shape, sharding.cuts(len(shape))
+    sizes, cuts, free = sharding.mesh.shape, sharding.cuts(len(shape)), sharding.mesh.auto_axes
+    if any(a in free for names in cuts for a in names):  # types don't tell of what is the partitioner's
+        told = [tuple([a for a in names if a not in free]) for names in cuts]
+        cuts, sharding = told, sharding.update(spec=spec_of(summands(told, sums_of(cuts)), sharding.spec.reduced))
     for d, (n, names) in enumerate(zip(shape, cuts, strict=True)):
         parts = math.prod(sizes[a] for a in names)
         if isinstance(n, int) and n % parts:

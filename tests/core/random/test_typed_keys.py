@@ -186,6 +186,8 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "diag": (lambda k: jnp.diag(k[:2]), lambda w: np.stack([[w[0], 0 * w[0]], [0 * w[0], w[1]]])),
     "pad": (lambda k: lax.pad(k, k[1], [(1, 0, 0)]), lambda w: w[[1, 0, 1, 2, 3]]),
     "copy": (lambda k: k.copy(), lambda w: w),
+    "barrier": (lambda k: lax.optimization_barrier((1.0, k))[1], lambda w: w),
+    "mapped barrier": (polyax.vmap(lambda k: lax.optimization_barrier((k, 1.0))[0]), lambda w: w),
     "sorted along": (lambda k: lax.sort((jnp.array([3, 1, 2, 0]), k), num_keys=1)[1], lambda w: w[[3, 1, 2, 0]]),
     "equal": (lambda k: k == k[1], lambda w: np.array([False, True, False, False])),
     "not equal": (lambda k: k != k[1], lambda w: np.array([True, False, True, True])),

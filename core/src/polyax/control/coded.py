@@ -26,7 +26,7 @@ from polyax.ops.convert import bitcast_convert_type_p
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 
-_BY_BITS = frozenset(("dynamic_update_slice", "optimization_barrier", "scatter", *MOVING)) - {"eq", "ne", "sort"}
+_BY_BITS = frozenset(("dynamic_update_slice", "scatter", *MOVING)) - {"eq", "ne", "sort"}
 _UNSIGNED = (compare.shift_right_logical_p, compare.population_count_p, compare.clz_p)
 """What looks at the bits of integers as they are."""
 

@@ -31,8 +31,9 @@ from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 _MOVING = (
-    "all_gather all_to_all broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice eq gather name ne pad "
-    "ppermute pvary reshape reshard rev scatter select_n sharding_constraint slice sort split squeeze transpose"
+    "all_gather all_to_all broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice eq gather name ne "
+    "optimization_barrier pad ppermute pvary reshape reshard rev scatter select_n sharding_constraint slice sort split "
+    "squeeze transpose"
 )
 MOVING = frozenset(_MOVING.split())
 """Names of primitives that care for no more than where elements are."""

@@ -10,10 +10,14 @@ from polyax.ir.dtypes import finfo as finfo
 from polyax.ir.dtypes import float0 as float0
 from polyax.ir.dtypes import iinfo as iinfo
 from polyax.ir.dtypes import prng_key as prng_key
-from polyax.numpy.types import result_type as result_type
 
 _LATE = _late.names_of(
-    "polyax.numpy.dtype_answers", "canonicalize_dtype", "issubdtype", "itemsize_bits", "scalar_type_of"
+    "polyax.numpy.dtype_answers",
+    "canonicalize_dtype",
+    "issubdtype",
+    "itemsize_bits",
+    "result_type",
+    "scalar_type_of",
 )
 
 

@@ -188,3 +188,14 @@ def test_answers_about_types() -> None:
 def test_limits_of_the_numbers_in_an_array() -> None:
     assert jnp.finfo(jnp.ones(2)).bits == 32 and jnp.iinfo(jnp.ones(2, jnp.int8)).max == 127
     assert jnp.finfo(float).bits == 64 and jnp.finfo("bfloat16").bits == 16
+
+
+@pytest.mark.parametrize(
+    "args, dtype, weak",
+    [((1,), "int32", True), ((jnp.int8, 1.0), "float32", True), ((jnp.float32(1), 2), "float32", False)],
+)
+def test_result_types_and_weakness(args, dtype, weak):
+    assert polyax.dtypes.result_type(*args, return_weak_type_flag=True) == (dtype, weak)
+    assert polyax.dtypes.result_type(*args) == jnp.result_type(*args) == dtype
+    with pytest.raises(ValueError, match="at least one array or dtype is required"):
+        polyax.dtypes.result_type()

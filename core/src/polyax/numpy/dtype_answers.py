@@ -10,7 +10,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of, is_array_like
 from polyax.numpy import types
 
-__all__ = ["canonicalize_dtype", "issubdtype", "itemsize_bits", "scalar_type_of"]
+__all__ = ["canonicalize_dtype", "issubdtype", "itemsize_bits", "result_type", "scalar_type_of"]
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
@@ -25,6 +25,19 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     if not allow_extended_dtype and dtypes.is_extended(dtype):
         raise ValueError(f"canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False")
     return dtypes.canonicalize(dtype)
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that arrays, scalars and dtypes combine to; with ``return_weak_type_flag``, whether it is weak as well.
+
+    Raises:
+      ValueError: there are no arguments.
+
+    >>> result_type(np.int8(1), 2.0, return_weak_type_flag=True)
+    (dtype('float32'), True)
+    """
+    found = types.promoted(*args)
+    return found if return_weak_type_flag else found[0]
 
 
 def issubdtype(a: Any, b: Any) -> bool:

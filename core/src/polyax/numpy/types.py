@@ -157,9 +157,14 @@ def result_type(*args: Any) -> Any:
     >>> jnp.result_type(jnp.int8, 1.0)
     dtype('float32')
     """
+    return promoted(*args)[0]
+
+
+def promoted(*args: Any) -> tuple[Any, bool]:
+    """The same, and whether arrays of that dtype would be weakly typed."""
     if not args:
         raise ValueError("at least one array or dtype is required")
-    return dtypes.promote_weak(*map(_type_of, args))[0]
+    return dtypes.promote_weak(*map(_type_of, args))
 
 
 def _type_of(x: Any) -> tuple[Any, bool]:

@@ -59,3 +59,9 @@ def test_bits_of_bools_and_complex_numbers(types: tuple[str, str]) -> None:
 def test_nothing_can_be_viewed_as_complex_numbers() -> None:
     assert jnp.zeros((2, 0), "uint32").view("complex64").shape == (2, 0)
     assert jnp.arange(4.0).view("complex64").tolist() == [1j, 2 + 3j]
+
+
+def test_the_order_of_dimensions_may_be_an_array() -> None:
+    x, order = jnp.ones((2, 3)), np.argsort([1, 0])
+    assert x.transpose(order).shape == np.transpose(x, order).shape == (3, 2)
+    assert x.transpose(1, 0).shape == x.transpose((1, 0)).shape == x.transpose().shape == x.transpose(None).shape

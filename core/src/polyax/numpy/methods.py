@@ -205,8 +205,9 @@ def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None, 
 
 
 def _transpose(self: Any, *args: Any) -> Any:
-    axes = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args
-    return shapes.transpose(self, axes or None)
+    alone = len(args) == 1 and (not hasattr(args[0], "__index__") or getattr(args[0], "ndim", 0))
+    axes = args[0] if alone else args
+    return shapes.transpose(self, None if axes is None else tuple(axes) or None)
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:

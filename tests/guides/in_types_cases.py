@@ -133,8 +133,8 @@ def test_arrays_say_more_than_their_types_where_axes_are_automatic():
         return a
 
     x = put(X, "X")
-    assert x.sharding.spec == P("X") and jax.typeof(x).sharding.spec == P("X", None)
-    assert look(x, out_sharding=P("X")).sharding.spec == P("X") and seen == [P(None, None)]
+    assert x.sharding.spec == jax.typeof(x).sharding.spec == P("X", None)
+    assert look(x, out_sharding=P("X")).sharding.spec == P("X", None) and seen == [P(None, None)]
 
 
 def test_the_same_devices_along_other_axes():

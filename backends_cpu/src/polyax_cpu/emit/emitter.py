@@ -84,7 +84,7 @@ class LlvmEmitter(Emitter[IrValue]):
         self.group = ""  # marks the memory accesses of the innermost loop as independent between iterations
         self.calls = 0  # of elementary functions
         self.loops = 0  # that are still loops in the end
-        self.many = max(_points((*kernel.grid, *stage.axes)) for stage in kernel.stages) >= MANY
+        self.many = any(_points((*kernel.grid, *stage.axes)) >= MANY for stage in kernel.stages)
         self.free: set[str] = set()  # carries that may be combined in any order
         self.halves: set[str] = set()  # float32 made of float16: LLVM would take their extrema as such, by calls
         width = host().vector_bits // (8 * _widest(kernel))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import polyax
+import polyax.numpy as jnp
 from polyax import lax
 from polyax_conformance.specs.loops import KNOWN, expected, operand
 
@@ -84,3 +85,16 @@ def test_as_often_as_the_index_occurs(places: list[int], platform: str) -> None:
     x = np.arange(5, dtype=np.float32)
     got = polyax.jit(lambda x, i: x.at[i].apply(affine))(x, np.array(places, np.int32))
     np.testing.assert_array_equal(got, applied(x, places))
+
+
+@pytest.mark.parametrize("change", ("add", "multiply"))
+@pytest.mark.parametrize("shape", ((3,), (3, 40)), ids=("elements", "rows"))
+def test_known_places_beside_the_array(change: str, shape: tuple[int, ...], platform: str) -> None:
+    """Nothing is left of the kernel that would have changed them."""
+    x = operand(shape[0])[:, *(None,) * (len(shape) - 1)] * np.ones(shape, np.float32)
+
+    def f(x: Any) -> Any:
+        return getattr(x.at[jnp.uint8(39)], change)(2.0)
+
+    np.testing.assert_array_equal(polyax.jit(f)(x), x)
+    np.testing.assert_array_equal(polyax.jit(polyax.grad(lambda x: f(x).sum()))(x), np.ones(shape))

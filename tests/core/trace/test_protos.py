@@ -67,3 +67,26 @@ def test_no_messages(message: bytes) -> None:
 def test_no_single_structure(message: bytes) -> None:
     with pytest.raises(RuntimeError, match="PyTreeDef traversal did not yield a singleton"):
         PyTreeDef.deserialize_using_proto(default_registry, message)
+
+
+LEAF = WRITTEN[0][1]
+WRONG_COUNTS = {
+    "fewer keys": (
+        LEAF * 2 + b"\n\t\x08\x02\x10\x05\x1a\x03\n\x01\x00\x12\x01a",
+        "keys and entries does not match: 1 and 2",
+    ),
+    "no keys": (LEAF + b"\n\x04\x08\x01\x10\x05", "keys and entries does not match: 0 and 1"),
+    "keys of a tuple": (
+        LEAF + b"\n\t\x08\x01\x10\x04\x1a\x03\n\x01\x00\x12\x01a",
+        "keys and entries does not match: 1 and 1",
+    ),
+    "a leaf in a leaf": (LEAF + b"\n\x04\x08\x01\x10\x01", "a leaf or None has 1 children"),
+    "a leaf in None": (LEAF + b"\n\x04\x08\x01\x10\x03", "a leaf or None has 1 children"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_COUNTS)
+def test_counts_that_do_not_fit(name: str) -> None:
+    message, text = WRONG_COUNTS[name]
+    with pytest.raises(JaxRuntimeError, match=text):
+        PyTreeDef.deserialize_using_proto(default_registry, message)

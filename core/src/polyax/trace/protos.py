@@ -16,6 +16,7 @@ Entry = tuple[type | None, Any, int]
 _NUMBERS: dict[type | None, int] = {None: 1, list: 2, type(None): 3, tuple: 4, dict: 5}
 """Those of the kinds; None stands for leaves."""
 _KINDS = {number: kind for kind, number in _NUMBERS.items()}
+_WITHOUT_CHILDREN = None, type(None)
 _NODE, _TEXT = 1, 2
 _COUNT, _KIND, _KEYS = 1, 2, 3
 _VARINT, _BYTES = 0, 2
@@ -78,9 +79,14 @@ def read(message: bytes) -> tuple[Entry, ...]:
 
 
 def _read_node(fields: dict[int, Any], texts: Sequence[str]) -> Entry:
-    kind = _KINDS[fields[_KIND]]
-    keys = next(iter(dict(_fields(fields[_KEYS])).values()), b"") if _KEYS in fields else b""
-    return kind, tuple(texts[n] for n in _varints(keys)) if kind is dict else None, fields.get(_COUNT, 0)
+    kind, count = _KINDS[fields[_KIND]], fields.get(_COUNT, 0)
+    places = next(iter(dict(_fields(fields[_KEYS])).values()), b"") if _KEYS in fields else b""
+    keys = tuple(texts[n] for n in _varints(places))
+    if len(keys) != (count if kind is dict else 0):
+        raise PolyaxRuntimeError(f"Number of keys and entries does not match: {len(keys)} and {count}.")
+    if count and kind in _WITHOUT_CHILDREN:
+        raise PolyaxRuntimeError(f"Could not deserialize PyTreeDefProto: a leaf or None has {count} children.")
+    return kind, keys if kind is dict else None, count
 
 
 def _parents_first(nodes: Sequence[Entry]) -> tuple[Entry, ...]:

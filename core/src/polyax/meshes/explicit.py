@@ -1,6 +1,6 @@
 """Sharding in types: what a type tells of how an array lies on a mesh, which is how it is cut along explicit axes.
 
-A type in which nothing is cut tells nothing: its ``sharding`` is None.
+A type in which nothing is cut tells nothing: what it has ``told`` is None.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import profiler
+from polyax.profiler import events
 from polyax.profiler.events import PROBES
 from polyax.runtime.contract.probes import probes
 from support import process
@@ -286,6 +287,22 @@ def test_long_garbage_collections_are_told(tmp_path: Path) -> None:
     assert gc.callbacks == before
     told = [name for kind, name, _ in lines_of(tmp_path)["MainThread"] if kind == "collection"]
     assert "generation 2" in told
+
+
+@pytest.mark.parametrize("moment", ["_set_ident", "_set_native_id"])
+def test_threads_that_collect_garbage_as_they_start_keep_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Python knows a thread by its number only when it has got one."""
+    monkeypatch.setattr(events, "LONG", 0)
+    step = getattr(threading.Thread, moment)
+    monkeypatch.setattr(threading.Thread, moment, lambda thread: (gc.collect(), step(thread)))
+    with profiler.trace(tmp_path):
+        thread = threading.Thread(target=lambda: jnp.sin(1.0), name="worker")
+        thread.start()
+        thread.join()
+    kinds = {kind for kind, _, _ in lines_of(tmp_path)["worker"]}
+    assert {"collection", "operation"} <= kinds
 
 
 def test_an_error_ends_a_trace(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class Recording:
         self.asked: list[Callable[[], None]] = []
         self.start = time.perf_counter_ns()
         self.began = time.time()
-        self.threads: dict[int, str] = {}
+        self.threads: dict[int, str | None] = {}
         self.devices: dict[str, int] = {}
         self.here = _Here()
         self.stamped: deque[_Stamped] = deque()
@@ -129,7 +129,7 @@ class Recording:
         )
 
     def called(self, thread: int, start: int, end: int, kind: str, title: str, place: Place | None) -> None:
-        self.threads.setdefault(thread, f"thread {thread}")
+        self.threads.setdefault(thread, None)
         self.calls.append((thread, start, end, kind, title, place))
 
     def _add(self, line: int, part: ToldPart | AskedWork, start: int, end: int) -> None:
@@ -230,9 +230,11 @@ class Recording:
         return self.devices.setdefault(device, len(self.devices) + 1)
 
     def meet_thread(self) -> int:
+        """The number of this thread, whose name is known from now on. One that has yet to start has no name, and none
+        may be given to it: garbage may be collected there before Python knows which of its threads it is."""
         thread = threading.get_ident()
-        if thread not in self.threads:
-            self.threads[thread] = threading.current_thread().name
+        if self.threads.get(thread) is None:
+            self.threads[thread] = next((t.name for t in threading.enumerate() if t.ident == thread), None)
         return thread
 
 

@@ -116,7 +116,7 @@ def _chrome(recording: Recording) -> dict[str, Any]:
     names = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "polyax"}}]
     devices = {n: device for device, n in recording.devices.items()}
     for line, name in (recording.threads | devices).items():
-        told = {"name": name, "kind": "device" if line in devices else "thread"}
+        told = {"name": name or f"thread {line}", "kind": "device" if line in devices else "thread"}
         names.append({"ph": "M", "pid": 1, "tid": line, "name": "thread_name", "args": told})
     return {"displayTimeUnit": "ns", "metadata": {"began": recording.began}, "traceEvents": names + events}
 

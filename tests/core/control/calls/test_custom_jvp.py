@@ -13,6 +13,7 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax.custom_derivatives import SymbolicZero
 from polyax.errors import UnexpectedTracerError
+from polyax.interpreters.partial_eval import dce_jaxpr
 
 X = np.arange(1.0, 4.0, dtype=np.float32)
 
@@ -272,3 +273,39 @@ def test_rules_get_numbers_that_programs_have_in_place_as_arrays() -> None:
     f.defjvp(lambda xs, ts: (f(*xs), jnp.full(xs[0].shape, xs[0], xs[0].dtype) * ts[1]))
     assert polyax.jit(polyax.grad(polyax.jit(lambda x: f(7, x))))(1.0) == 7
     assert polyax.grad(polyax.jit(lambda x: f(7, x)))(1.0) == 7
+
+
+def several_results() -> Any:
+    """(sin x, cos y, x y), whose derivatives are told to be powers of ten."""
+
+    @polyax.custom_jvp
+    def f(x: Any, y: Any) -> Any:
+        return jnp.sin(x), jnp.cos(y), x * y
+
+    @f.defjvp
+    def f_jvp(primals: Any, tangents: Any) -> Any:
+        a, b = tangents
+        return f(*primals), (a, 10 * b, 100 * a + 1000 * b)
+
+    return f
+
+
+@pytest.mark.parametrize("used", [(True, False, False), (False, True, True)])
+def test_results_that_nobody_uses_are_left_out(used):
+    closed = polyax.make_jaxpr(several_results())(1.0, 2.0)
+    smaller, needed = dce_jaxpr(closed.jaxpr, used)
+    (call,) = smaller.eqns
+    assert len(call.outvars) == len(call.params["call_jaxpr"].jaxpr.outvars) == sum(used)
+    assert len(call.params["call_jaxpr"].jaxpr.eqns) == sum(used) and needed == [True, True]
+
+    def left(x: Any, y: Any) -> Any:
+        return polyax.core.eval_jaxpr(smaller, closed.consts, x, y)
+
+    def total(x: Any, y: Any) -> Any:
+        return sum(left(x, y))
+
+    close(left(1.0, 2.0), [v for v, u in zip((np.sin(1), np.cos(2), 2.0), used, strict=True) if u])
+    wanted = (100.0 * used[2] + used[0], 1000.0 * used[2] + 10 * used[1])
+    close(polyax.grad(total, (0, 1))(1.0, 2.0), wanted)
+    close(polyax.vmap(polyax.grad(total))(X, X), np.full(3, wanted[0]))
+    close(polyax.grad(lambda x: polyax.vmap(total)(x, x).sum())(X), np.full(3, sum(wanted)))

@@ -13,6 +13,7 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax.custom_derivatives import SymbolicZero, custom_vjp_primal_tree_values, zero_from_primal
 from polyax.errors import UnexpectedTracerError
+from polyax.interpreters.partial_eval import dce_jaxpr
 
 X = np.arange(1.0, 4.0, dtype=np.float32)
 
@@ -350,3 +351,36 @@ def test_rules_get_numbers_that_programs_have_in_place_as_arrays(number: Any) ->
     mapped = polyax.vmap(polyax.grad(polyax.jit(lambda x: f(number, x))))(X)
     np.testing.assert_array_equal(mapped, [number] * 3)
     assert told[:2] == told[2:]
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("used", [(True, False, False), (False, True, True)])
+def test_results_that_nobody_uses_are_left_out(used, symbolic):
+    given: list[Any] = []
+
+    @polyax.custom_vjp
+    def f(x: Any, y: Any) -> Any:
+        return jnp.sin(x), jnp.cos(y), x * y
+
+    def fwd(x: Any, y: Any) -> Any:
+        return f(*(custom_vjp_primal_tree_values((x, y)) if symbolic else (x, y))), None
+
+    def bwd(_: Any, cts: Any) -> Any:
+        given[:] = cts
+        a, b, c = (0.0 if isinstance(ct, SymbolicZero) else ct for ct in cts)
+        return a + 100 * c, 10 * b + 1000 * c
+
+    f.defvjp(fwd, bwd, symbolic_zeros=symbolic)
+    closed = polyax.make_jaxpr(f)(1.0, 2.0)
+    smaller, needed = dce_jaxpr(closed.jaxpr, used)
+    (call,) = smaller.eqns
+    assert len(call.outvars) == len(call.params["call_jaxpr"].jaxpr.eqns) == sum(used) and needed == [True, True]
+
+    def total(x: Any, y: Any) -> Any:
+        return sum(polyax.core.eval_jaxpr(smaller, closed.consts, x, y))
+
+    wanted = (100.0 * used[2] + used[0], 1000.0 * used[2] + 10 * used[1])
+    close(polyax.grad(total, (0, 1))(1.0, 2.0), wanted)
+    assert [isinstance(ct, SymbolicZero) for ct in given] == [symbolic and not u for u in used]
+    close(polyax.vmap(polyax.grad(total))(X, X), np.full(3, wanted[0]))
+    close(polyax.grad(lambda x: polyax.vmap(total)(x, x).sum())(X), np.full(3, sum(wanted)))

@@ -13,10 +13,11 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from polyax.control.calls.family import Dims, Dissolving, Params
-from polyax.control.inner.programs import hoisted, run
+from polyax.control.inner.lists import Mask, kept
+from polyax.control.inner.programs import hoisted, pruned, run
 from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.errors import UnexpectedTracerError
-from polyax.ir.jaxpr import ClosedJaxpr, is_literal_value
+from polyax.ir.jaxpr import ClosedJaxpr, Eqn, is_literal_value
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import is_internal
 from polyax.ops.basis import as_is
@@ -214,16 +215,32 @@ class MappedRule(UserRule):
         self.out_dims = out_dims
 
 
+class FewerResults(UserRule):
+    """A user's rule for a function of which only the ``used`` results are left."""
+
+    def __init__(self, rule: Any, used: Mask) -> None:
+        self.rule = rule
+        self.owner = rule.owner
+        self.used = used
+
+
 class OwnRules(Dissolving):
     """Calls of ``fun``, which becomes the program ``call_jaxpr`` where it is recorded, and of the user's rules.
 
-    The parameter ``rule`` holds these; ``mapped`` makes them rules for mapped values.
+    The parameter ``rule`` holds these; ``mapped`` makes them rules for mapped values, ``fewer`` for some results.
     """
 
-    def __init__(self, p: Primitive, rule: str = "rule", mapped: type[MappedRule] = MappedRule) -> None:
+    def __init__(
+        self,
+        p: Primitive,
+        rule: str = "rule",
+        mapped: type[MappedRule] = MappedRule,
+        fewer: type[FewerResults] = FewerResults,
+    ) -> None:
         super().__init__(p, "call_jaxpr")
         self.rule = rule
         self.mapped = mapped
+        self.fewer = fewer
 
     def impl(self, *args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
         return function_of(fun, call_jaxpr)(*args)
@@ -250,3 +267,12 @@ class OwnRules(Dissolving):
         rule = self.mapped(params[self.rule], axis, dims[params["num_consts"] :], out_dims)
         outs = self.p.bind_all(*args, **params | {"fun": mapped, "call_jaxpr": None, self.rule: rule})
         return outs, list(out_dims)
+
+    def dce(self, used: Sequence[bool], eqn: Eqn) -> Eqn | None:
+        """All inputs stay, since the rules may read what the function doesn't."""
+        if not any(used) and not eqn.effects:
+            return None
+        mask = tuple(used)
+        program, _ = pruned(eqn.params["call_jaxpr"], mask)
+        left = {"call_jaxpr": program, self.rule: self.fewer(eqn.params[self.rule], mask)}
+        return eqn.replace(outvars=kept(mask, eqn.outvars), params=eqn.params | left)

@@ -7,6 +7,7 @@ from typing import Any
 
 from polyax.control.calls.custom import (
     CustomFunction,
+    FewerResults,
     MappedRule,
     OwnRules,
     SymbolicZero,
@@ -200,6 +201,12 @@ class _MappedRule(MappedRule):
         return moved[:n], [Zero.of(moved[k]) if k in zeros else t for k, t in enumerate(moved[n:])]
 
 
+class _FewerResults(FewerResults):
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        outs, dots = self.rule(primals, tangents)
+        return kept(self.used, outs), kept(self.used, dots)
+
+
 class _CustomJVP(OwnRules):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
         num_consts = params["num_consts"]
@@ -214,8 +221,7 @@ class _CustomJVP(OwnRules):
         return {"name": name, "call_jaxpr": call_jaxpr, "jvp": rule, "symbolic_zeros": owner.symbolic_zeros}
 
 
-_CustomJVP(custom_jvp_call_p, "jvp", _MappedRule).install(
-    "impl", "record", "abstract_eval", "jvp", "batch", "transpose", "sub_jaxprs", "pretty"
+_CustomJVP(custom_jvp_call_p, "jvp", _MappedRule, _FewerResults).install(
+    "impl", "record", "abstract_eval", "jvp", "batch", "transpose", "dce", "sub_jaxprs", "pretty"
 )
 custom_jvp_call_p.never("partial_eval", "its rule differentiates it as a whole")
-custom_jvp_call_p.never("dce", "its rule gives all results at once")

@@ -11,6 +11,7 @@ from typing import Any
 
 from polyax.control.calls.custom import (
     CustomFunction,
+    FewerResults,
     MappedRule,
     OwnRules,
     UserRule,
@@ -25,7 +26,7 @@ from polyax.control.calls.custom import (
 )
 from polyax.control.calls.custom_lin import Backward, UserBackward, custom_lin_p, mapped_backward
 from polyax.control.calls.rematopt import forward_or_plain
-from polyax.control.inner.lists import kept, nonzeros
+from polyax.control.inner.lists import kept, merged, nonzeros
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.errors import UnexpectedTracerError
@@ -220,6 +221,19 @@ class _MappedRules(MappedRule):
         return outs, residuals, mapped_backward(backward, self.axis, self.dims, list(self.out_dims))
 
 
+class _FewerResults(FewerResults):
+    """The cotangents of the other results are zeros."""
+
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
+        outs, residuals, backward = self.rule.forward(primals, perturbed)
+        zeros = [Zero.of(x) for x, u in zip(outs, self.used, strict=True) if not u]
+
+        def fewer(given: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            return backward(given, merged(self.used, cts, zeros))
+
+        return kept(self.used, outs), residuals, fewer
+
+
 class _CustomVJP(OwnRules):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
         call_jaxpr, name, num_consts = params["call_jaxpr"], params["name"], params["num_consts"]
@@ -245,9 +259,8 @@ class _CustomVJP(OwnRules):
         return told | {"symbolic_zeros": owner.symbolic_zeros}
 
 
-_CustomVJP(custom_vjp_call_p, "rules", _MappedRules).install(
-    "impl", "record", "abstract_eval", "jvp", "batch", "sub_jaxprs", "pretty"
+_CustomVJP(custom_vjp_call_p, "rules", _MappedRules, _FewerResults).install(
+    "impl", "record", "abstract_eval", "jvp", "batch", "dce", "sub_jaxprs", "pretty"
 )
 custom_vjp_call_p.never("transpose", "its rules say how to differentiate it, and it may not be linear")
 custom_vjp_call_p.never("partial_eval", "its rules differentiate it as a whole")
-custom_vjp_call_p.never("dce", "its rules give all results at once")

@@ -346,3 +346,10 @@ def test_pullbacks_take_one_cotangent() -> None:
     with pytest.raises(TypeError, match=r"called with 2 arguments.*a single argument.*here PyTreeDef\(\(\*, \*\)\)"):
         pullback(1.0, 1.0)
     assert pullback((1.0, 2.0)) == (3.0,)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "bool"])
+def test_forward_jacobians_of_integers_are_zeros(dtype):
+    for fun in (polyax.jacfwd(lambda x: x.astype(dtype)), polyax.jit(polyax.jacfwd(lambda x: x.astype(dtype)))):
+        found = fun(jnp.arange(3.0))
+        assert found.shape == (3, 3) and found.dtype == dtype and not found.any()

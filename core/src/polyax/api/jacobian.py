@@ -100,7 +100,7 @@ def jacfwd(
         if holomorphic:
             check_outputs(y, "jacfwd", holomorphic)
         examples = chosen[0] if isinstance(argnums, int) else chosen
-        jacobian = tree_map(lambda x, out: _as_weak_as(out, _unravel(x, -1, examples)), columns, y)
+        jacobian = tree_map(lambda x, out: _as_weak_as(out, _unravel(_numbers(x, out), -1, examples)), columns, y)
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return jacfun
@@ -140,9 +140,9 @@ def jacrev(
 
 
 def _numbers(x: Any, like: Any) -> Any:
-    """Rows of float0, which integers have, as zeros of their own type."""
-    aval = aval_of(x)
-    return full(aval.shape, 0, aval_of(like).dtype) if aval.dtype == dtypes.float0 else x
+    """Tangents of float0, which integers have, as zeros of their own type; keys have none."""
+    aval, own = aval_of(x), aval_of(like).dtype
+    return full(aval.shape, 0, own) if aval.dtype == dtypes.float0 and not dtypes.is_extended(own) else x
 
 
 def _transpose_trees(outer: Any, inner: Any, tree: Any) -> Any:

@@ -174,3 +174,19 @@ def test_integrals_have_the_dtype_of_values_and_points(y: object, given: dict[st
     got = jnp.trapezoid(y, **given)
     assert got.dtype == dtype
     np.testing.assert_allclose(got, np.trapezoid(np.asarray(y), **given))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about slices of NaN
+def test_masks_repeat_what_they_are_wider_than():
+    a = np.float32([[1, 2, np.nan, 5]])
+    mask = np.array([[True, False, True, True], [True, True, True, False]])
+    wide = np.broadcast_to(a, mask.shape)
+    for name in ("nanmean", "nanvar", "nanstd"):
+        for axis in (None, 0, 1):
+            wanted = getattr(np, name)(wide, axis=axis, where=mask, keepdims=True)
+            found = getattr(jnp, name)(a, axis=axis, where=mask, keepdims=True)
+            np.testing.assert_allclose(found, wanted, rtol=1e-6, err_msg=f"{name} {axis}")
+    with pytest.raises(ValueError, match="fewer dimensions"):
+        jnp.nanmean(a[0], where=mask)
+    with pytest.raises(ValueError, match="jnp.nanvar: where must be None or a boolean array"):
+        jnp.nanvar(a, where=np.array([1, 0, 1, 1]))

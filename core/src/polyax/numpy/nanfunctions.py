@@ -10,9 +10,9 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
 from polyax.numpy import reductions
-from polyax.numpy.broadcast import choose
+from polyax.numpy.broadcast import broadcast_arrays, choose
 from polyax.numpy.logic import isnan
-from polyax.numpy.promotion import as_array, canonical_dtype, convert, ensure_array, unwrap
+from polyax.numpy.promotion import as_array, canonical_dtype, convert, ensure_array
 from polyax.numpy.selection import argmax, argmin
 from polyax.ops.basis import named
 
@@ -68,17 +68,23 @@ nanmax = _nan_extremum(
 nanmin = _nan_extremum("nanmin", reductions.min, np.inf, "``min`` without regard to NaN; NaN if there is nothing else.")
 
 
-def _present(a: Any, mask: Any) -> Any:
-    present = lax.bitwise_not(isnan(a))
-    return present if mask is None else present & as_array(unwrap(mask))
+def _with_mask(name: str, a: Any, where: Any) -> tuple[Any, Any]:
+    """``a``, as often as a mask of as many dimensions repeats it, and which of its elements count."""
+    a, mask = ensure_array(name, a), reductions.mask_of(name, where)
+    if mask is None:
+        return a, lax.bitwise_not(isnan(a))
+    mask = as_array(mask)
+    if mask.ndim == a.ndim:
+        a, mask = broadcast_arrays(a, mask)
+    return a, lax.bitwise_not(isnan(a)) & mask
 
 
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
     """``mean`` without regard to NaN."""
-    a = ensure_array("nanmean", a)
-    return reductions.mean(a, axis, dtype, out, keepdims, where=_present(a, where))
+    a, present = _with_mask("nanmean", a, where)
+    return reductions.mean(a, axis, dtype, out, keepdims, where=present)
 
 
 def nanvar(
@@ -86,9 +92,9 @@ def nanvar(
     where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """``var`` without regard to NaN."""
-    a = ensure_array("nanvar", a)
+    a, present = _with_mask("nanvar", a, where)
     filled, _ = _without_nan("nanvar", a, 0)  # whose square has a derivative
-    result = reductions.var(filled, axis, dtype, out, ddof, keepdims, where=_present(a, where), mean=mean)
+    result = reductions.var(filled, axis, dtype, out, ddof, keepdims, where=present, mean=mean)
     return result if dtype is None else convert(result, canonical_dtype(dtype))
 
 

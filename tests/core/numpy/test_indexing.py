@@ -200,7 +200,7 @@ def assign():
         (lambda: polyax.jit(lambda x, n: x[:n])(X, 2), IndexError, "Array slice indices must have static start/stop/s"),
         (lambda: list(jnp.array(1)), TypeError, "iteration over a 0-d array"),
         (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "Value 'a' with dtype <U1 is not a valid JAX array"),
-        (lambda: jnp.asarray(X).at[0].set(jnp.ones(3)), ValueError, "Incompatible shapes for broadcasting: (3,) and r"),
+        (lambda: jnp.asarray(X).at[0].set(jnp.ones(3)), ValueError, "Incompatible types for broadcasting: input type="),
     ],
 )  # fmt: skip
 def test_bad_input(call, error, text):

@@ -322,3 +322,16 @@ def test_what_only_tells_of_an_array_has_a_shape():
     assert polyax.tree.map(jnp.shape, made) == {"w": (4, 2)}
     with pytest.warns(DeprecationWarning, match="shape requires ndarray or scalar arguments, got <class 'str'>"):
         assert jnp.shape("text") == ()
+
+
+@pytest.mark.parametrize(
+    ("have", "wanted", "text"),
+    [
+        ((2, 3), (3,), "Cannot broadcast to shape with fewer dimensions: arr_shape=(2, 3) shape=(3,)"),
+        ((3,), (4, 2), "Incompatible types for broadcasting: input type=int8[3] and requested type=int8[4,2]"),
+    ],
+)
+def test_what_does_not_broadcast(have, wanted, text):
+    with pytest.raises(ValueError) as caught:
+        jnp.broadcast_to(jnp.ones(have, "int8"), wanted)
+    assert text in str(caught.value)

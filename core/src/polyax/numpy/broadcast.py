@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import placed_as
 from polyax.numpy.promotion import as_array, check_arraylike, concrete_shape, promote_dtypes, shape_of, unwrap
@@ -45,8 +45,15 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     if have == shape:
         return as_array(array)
     if not _broadcasts(have, shape):
-        raise ValueError(f"Incompatible shapes for broadcasting: {have} and requested shape {shape}")
+        raise _unbroadcastable(aval_of(array), shape)
     return _spread(array, have, shape)
+
+
+def _unbroadcastable(aval: ShapedArray, shape: tuple[int, ...]) -> ValueError:
+    if len(shape) < aval.ndim:
+        return ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={aval.shape} shape={shape}")
+    wanted = ShapedArray(shape, aval.dtype)
+    return ValueError(f"Incompatible types for broadcasting: input type={aval!s} and requested type={wanted}")
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -97,6 +97,12 @@ def test_logsumexp_with_factors_and_masks():
     assert np.isnan(nn.logsumexp(X[0], b=-np.ones(4)))
     masked = nn.logsumexp(X, axis=1, where=X > -1, keepdims=True)
     np.testing.assert_allclose(masked, np.log(np.exp(Z).sum(1, where=X > -1, keepdims=True)), rtol=1e-6)
+    for one, axis in ((X[0], None), (X[0], -1), (X[:1], 0), (np.float32(2), None)):  # the mask repeats what it masks
+        wanted = np.log(np.exp(one + np.zeros((2, 4))).sum(axis, where=X > -1, keepdims=True))
+        found = nn.logsumexp(one, axis=axis, where=X > -1, keepdims=True)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        twice = nn.logsumexp(one, axis=axis, b=2.0, where=X > -1, keepdims=True)
+        np.testing.assert_allclose(twice, wanted + np.log(2), rtol=1e-6)
     np.testing.assert_allclose(nn.softmax(X, where=X > -1).sum(-1), [1, 1], rtol=1e-6)
     nothing = np.zeros_like(X, bool)
     assert np.isneginf(nn.log_softmax(X, where=nothing)).all() and not np.any(nn.softmax(X, where=nothing))

@@ -42,14 +42,13 @@ def logsumexp(
     >>> nn.logsumexp(jnp.zeros(4)).item() == float(jnp.log(jnp.float32(4)))
     True
     """
-    if b is None:
-        a = as_array(promote_args_inexact("logsumexp", a)[0])
-    else:
-        a, b = jnp.broadcast_arrays(*promote_args_inexact("logsumexp", a, b))
+    a, *factors = map(as_array, promote_args_inexact("logsumexp", *([a] if b is None else [a, b])))
+    mask = mask_of("logsumexp", where)
+    a = a if mask is None else choose(mask, a, -np.inf)  # of the shape of the mask, where that is larger
+    if b is not None:
+        a, b = jnp.broadcast_arrays(a, *factors)
         a = choose(lax.ne(b, 0), a, -np.inf)
     axes = named_axes(axis, a.ndim, "logsumexp")
-    mask = mask_of("logsumexp", where)
-    a = a if mask is None else choose(mask, a, -np.inf)
     shift = _finite_maximum(a, axes)
     terms = lax.exp(lax.sub(a, convert(shift, a.dtype)))
     total = axes.fold("logsumexp", lax.reduce_sum, terms if b is None else lax.mul(terms, b))

@@ -237,6 +237,12 @@ def test_nan_in_summaries():
     agree(stats.sem(x, nan_policy="omit"), scipy.stats.sem(x, nan_policy="omit"), 1e-6)
 
 
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+def test_errors_of_complex_means_are_complex(policy: str) -> None:
+    found = stats.sem(np.array([1 + 1j, 2, 3 - 1j]), nan_policy=policy)
+    assert found.dtype == np.complex64 and abs(found - np.sqrt(2 / 3)) < 1e-6
+
+
 def test_integrals_of_estimated_densities():
     mine, theirs = (house.gaussian_kde(SAMPLES, weights=WEIGHTS) for house in (stats, scipy.stats))
     other = (house.gaussian_kde(SAMPLES + 1, 0.3) for house in (stats, scipy.stats))

@@ -137,6 +137,6 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     x = inexact("sem", a)[0]
     if nan_policy == "propagate":
         count = x.size if axis is None else x.shape[axis]
-        return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(count)
+        return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / jnp.asarray(math.sqrt(count), x.dtype)
     count = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
     return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count.astype(x.dtype))

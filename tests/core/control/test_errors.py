@@ -186,7 +186,7 @@ CASES: list[tuple[Callable[[], object], type[Exception], list[str]]] = [
     ),
     (carry_shape, TypeError, ["carry component c['a'] has type float32[3]", "has type float32[2]", "shapes"]),
     (carry_structure, TypeError, ["The input carry c is a", "('a',)", "('b',)", "Revise"]),
-    (no_pair, TypeError, ["scan body output must be a pair"]),
+    (no_pair, TypeError, ["scan body output must be a pair, got float32[3]."]),
     (three, TypeError, ["scan body output must be a pair", "(ShapedArray(float32[3]),"]),
     (sizes, ValueError, ["different leading axis sizes: 3, 2", "xs['p'] is float32[3]", "xs['q'] is float32[2]"]),
     (no_length, ValueError, ["scan got no values to scan over and `length` not provided"]),

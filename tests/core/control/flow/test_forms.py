@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -137,3 +139,17 @@ def test_a_pair_that_is_a_list_stays_one() -> None:
     assert isinstance(carry_and_ys, list)
     assert carry_and_ys[0] == 3.0
     assert isinstance(lax.scan(lambda c, x: (c + x, c), 0.0, XS), tuple)
+
+
+def test_pairs_of_any_kind_from_the_body_of_scan() -> None:
+    class Step(NamedTuple):
+        carry: object
+        out: object
+
+    made = {"named": lambda c, x: Step(c + x, c), "dict": lambda c, x: {"carry": c + x, "out": c}}
+    for name, body in made.items():
+        for scan in (lax.scan, jax.jit(lax.scan, static_argnums=0)):
+            found = scan(body, 1.0, XS)
+            total, sums = found.values() if name == "dict" else found
+            assert type(found) is (dict if name == "dict" else Step)
+            assert total == 4.0 and sums.tolist() == [1, 1, 2]

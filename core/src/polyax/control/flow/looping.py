@@ -224,8 +224,8 @@ def _source(f: Callable[..., Any], *args: Any) -> SourceOf:
 
 def _pair(out_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> list[PyTreeDef]:
     children = out_tree.children()
-    if out_tree.node_type not in (tuple, list) or len(children) != 2:
-        raise TypeError(f"scan body output must be a pair, got {tree_unflatten(out_tree, avals)}.")
+    if len(children) != 2:
+        raise TypeError(f"scan body output must be a pair, got {tree_unflatten(out_tree, avals)!s}.")
     return children
 
 

@@ -1,6 +1,7 @@
 """The promotion lattice against JAX's documented table, and canonical types."""
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,12 @@ def test_promotion_of_narrow_types() -> None:
             jnp.promote_types(*pair)
     with polyax.numpy_dtype_promotion("strict"), pytest.raises(polyax.dtypes.TypePromotionError, match="'strict'"):
         jnp.promote_types("int32", "float32")
+
+
+@pytest.mark.parametrize("dtype", ["S", "U3", "M8[s]", object])
+def test_no_promotion_of_what_is_no_number(dtype: object) -> None:
+    with pytest.raises(ValueError, match=f"dtype={re.escape(repr(np.dtype(dtype)))} is not a valid dtype for JAX type"):
+        jnp.promote_types("float32", dtype)
 
 
 @pytest.mark.parametrize(("own", "number"), [(bool, 1), ("int8", 1.0), ("uint8", 1j), ("float32", 1j)])

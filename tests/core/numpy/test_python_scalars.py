@@ -128,3 +128,12 @@ def test_weak_types_beside_numbers(name: str) -> None:
     """As JAX has them: what it selects beside a number that is spread loses its weak type."""
     made, weak = WEAK[name]
     assert made().weak_type == weak
+
+
+def test_texts_are_parsed_where_a_type_is_given() -> None:
+    assert jnp.float32("1.5") == 1.5 and jnp.int32(b"2") == 2 and jnp.array("1j", "complex64") == 1j
+    assert jnp.float32("1.5").dtype == jnp.float32 and not jnp.bool_("") and jnp.bool_("0")
+    with pytest.raises(ValueError, match="could not convert string to float: 'one'"):
+        jnp.float32("one")
+    with pytest.raises(TypeError, match="with dtype <U3 is not a valid JAX array type"):
+        jnp.asarray("1.5")

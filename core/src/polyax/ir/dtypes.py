@@ -309,6 +309,8 @@ _ABOVE = _upper_bounds()
 
 @functools.lru_cache(None)
 def _least_upper_bound(nodes: frozenset[Any]) -> Any:
+    for dtype in nodes - _ABOVE.keys():
+        raise ValueError(f"{dtype=} is not a valid dtype for JAX type promotion.")
     common = frozenset.intersection(*(_ABOVE[n] for n in nodes))
     least = [n for n in common if common <= _ABOVE[n]]
     if not least:

@@ -136,6 +136,8 @@ def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
         return from_data(x if dtype is None else exact(x, dtype))
     if is_arraylike(x):
         return from_data(x if dtype is None else convert(_numeric(x), dtype))
+    if dtype is not None and isinstance(x, (str, bytes)):
+        return from_host(np.asarray(x, dtype))
     return from_host(_narrow(_numeric(np.asarray(x)), dtype))
 
 

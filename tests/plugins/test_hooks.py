@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import types
 import warnings
@@ -418,4 +419,13 @@ def test_threads_tell_a_plugin_at_the_same_time() -> None:
 def test_log_of_compilations(caplog: pytest.LogCaptureFixture) -> None:
     with default_device(devices("reference")[0]), config.override(log_compiles=True), caplog.at_level(logging.WARNING):
         jit(lambda x: sin(sin(sin(x))), device=None)(np.float32(1))
-    assert "Finished compilation of" in caplog.text and "reference:0" in caplog.text
+    told = [r.getMessage() for r in caplog.records]
+    assert any(re.match(r"Finished compilation of jit\(.*\) for reference:0 in [0-9.]+ sec", m) for m in told)
+    assert any(re.match(r"Compiling jit\(.*\) with global shapes and types \(ShapedArray\(f", m) for m in told)
+    assert all(r.levelno == logging.WARNING for r in caplog.records)
+
+
+def test_compilations_are_told_to_who_debugs(caplog: pytest.LogCaptureFixture) -> None:
+    with default_device(devices("reference")[0]), caplog.at_level(logging.DEBUG, logger="polyax"):
+        jit(lambda x: sin(sin(sin(sin(x)))), device=None)(np.float32(1))
+    assert [r.levelno for r in caplog.records if "with global shapes and types" in r.message] == [logging.DEBUG]

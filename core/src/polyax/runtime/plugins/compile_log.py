@@ -1,4 +1,5 @@
-"""A built-in plugin that tells listeners of each compilation, and logs it while ``config.log_compiles`` is set."""
+"""A built-in plugin that tells listeners of each compilation, and logs it: for users while ``config.log_compiles`` is
+set, else for those who debug."""
 
 from __future__ import annotations
 
@@ -14,6 +15,10 @@ logger = logging.getLogger("polyax")
 @hookimpl
 def polyax_compiled(event: CompileEvent) -> None:
     monitoring.record_event_duration_secs(monitoring.COMPILED, event.seconds, fun_name=event.name)
-    if config.log_compiles:
+    level = logging.WARNING if config.log_compiles else logging.DEBUG
+    if logger.isEnabledFor(level):
+        name = event.name if "(" in event.name else f"jit({event.name})"
+        whose, types = "local" if event.mesh else "global", tuple(event.jaxpr.in_avals)
+        logger.log(level, "Compiling %s with %s shapes and types %s.", name, whose, types)
         where = event.mesh or event.device
-        logger.warning("Finished compilation of %s for %s in %.3f s", event.name, where, event.seconds)
+        logger.log(level, "Finished compilation of %s for %s in %.9f sec", name, where, event.seconds)

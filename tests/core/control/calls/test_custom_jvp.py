@@ -309,3 +309,20 @@ def test_results_that_nobody_uses_are_left_out(used):
     close(polyax.grad(total, (0, 1))(1.0, 2.0), wanted)
     close(polyax.vmap(polyax.grad(total))(X, X), np.full(3, wanted[0]))
     close(polyax.grad(lambda x: polyax.vmap(total)(x, x).sum())(X), np.full(3, sum(wanted)))
+
+
+def test_numbers_of_numpy_have_the_types_of_arrays():
+    """JAX has no arrays of 64 bits either, unless they are enabled: what is called at once sees none."""
+    seen: list[Any] = []
+
+    @polyax.custom_jvp
+    def f(x: Any, y: Any, n: Any, z: Any = 1.0) -> Any:
+        seen.extend(getattr(v, "dtype", None) for v in (x, y, n, z))
+        return x * y
+
+    given = np.ones(2), np.float64(2), np.int64(3), 1.0
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    f(*given)
+    assert seen == [np.float32, np.float32, np.int32, None]
+    polyax.jvp(f, given[:3], (np.ones(2), 1.0, np.zeros((), polyax.dtypes.float0)))
+    assert seen[4:7] == [np.float32, np.float32, np.int32]

@@ -384,3 +384,20 @@ def test_results_that_nobody_uses_are_left_out(used, symbolic):
     assert [isinstance(ct, SymbolicZero) for ct in given] == [symbolic and not u for u in used]
     close(polyax.vmap(polyax.grad(total))(X, X), np.full(3, wanted[0]))
     close(polyax.grad(lambda x: polyax.vmap(total)(x, x).sum())(X), np.full(3, sum(wanted)))
+
+
+def test_numbers_of_numpy_have_the_types_of_arrays():
+    """JAX has no arrays of 64 bits either, unless they are enabled: what is called at once sees none."""
+    seen: list[Any] = []
+
+    @polyax.custom_vjp
+    def f(x: Any, y: Any, n: Any, z: Any = 1.0) -> Any:
+        seen.extend(getattr(v, "dtype", None) for v in (x, y, n, z))
+        return x * y
+
+    given = np.ones(2), np.float64(2), np.int64(3), 1.0
+    f.defvjp(lambda *args: (f(*args), None), lambda _, ct: (ct, None, None, None))
+    f(*given)
+    assert seen == [np.float32, np.float32, np.int32, None]
+    polyax.vjp(f, *given)
+    assert seen[4:] == seen[:4]

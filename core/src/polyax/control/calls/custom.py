@@ -12,9 +12,12 @@ import types
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+import numpy as np
+
 from polyax.control.calls.family import Dims, Dissolving, Params
 from polyax.control.inner.lists import Mask, kept
 from polyax.control.inner.programs import hoisted, pruned, run
+from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, is_literal_value
@@ -110,7 +113,17 @@ class CustomFunction:
                 f"The input arguments to the {self.kind}-decorated function {self.__name__} could not be resolved to "
                 f"positional-only arguments. Binding failed with the error:\n{e}"
             ) from e
-        return self.signature.split(args, {})
+        call = self.signature.split(args, {})
+        call.leaves = [_narrowed(x) for x in call.leaves]
+        return call
+
+
+def _narrowed(x: Any) -> Any:
+    """What NumPy made, of the dtype that arrays would have: functions and rules may ask for it, or compute in it."""
+    if not isinstance(x, (np.ndarray, np.generic)) or x.dtype not in dtypes.KNOWN:
+        return x
+    dtype = dtypes.canonicalize(x.dtype)
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _by_position(fun: Callable[..., Any], nums: Any, names: Any) -> tuple[Any, Any]:

@@ -326,3 +326,20 @@ def test_numbers_of_numpy_have_the_types_of_arrays():
     assert seen == [np.float32, np.float32, np.int32, None]
     polyax.jvp(f, given[:3], (np.ones(2), 1.0, np.zeros((), polyax.dtypes.float0)))
     assert seen[4:7] == [np.float32, np.float32, np.int32]
+
+
+def test_zeros_given_to_rules_are_arrays():
+    seen: list[Any] = []
+
+    @polyax.custom_jvp
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    @f.defjvp
+    def f_jvp(primals: Any, tangents: Any) -> Any:
+        seen[:] = tangents
+        return f(*primals), tangents[0]
+
+    for y, weak in ((3.0, True), (jnp.float32(3), False)):
+        polyax.jvp(lambda x, y=y: f(x, y), (2.0,), (1.0,))
+        assert isinstance(seen[1], polyax.Array) and seen[1] == 0 and seen[1].weak_type == weak

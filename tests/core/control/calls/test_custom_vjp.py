@@ -401,3 +401,21 @@ def test_numbers_of_numpy_have_the_types_of_arrays():
     assert seen == [np.float32, np.float32, np.int32, None]
     polyax.vjp(f, *given)
     assert seen[4:] == seen[:4]
+
+
+def test_zeros_given_to_rules_are_arrays():
+    """And weakly typed where the results are, so that the derivatives that are made of them are."""
+    seen: list[Any] = []
+
+    @polyax.custom_vjp
+    def f(x: Any, y: Any) -> Any:
+        return jnp.sin(x), jnp.cos(y)
+
+    def bwd(_: Any, cts: Any) -> Any:
+        seen[:] = cts
+        return cts
+
+    f.defvjp(lambda x, y: (f(x, y), None), bwd)
+    for y, weak in ((3.0, True), (jnp.float32(3), False)):
+        found = polyax.grad(lambda x, y: f(x, y)[0], 1)(2.0, y)
+        assert isinstance(seen[1], polyax.Array) and found == seen[1] == 0 and found.weak_type == weak

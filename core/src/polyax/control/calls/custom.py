@@ -23,7 +23,7 @@ from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, is_literal_value
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import is_internal
-from polyax.ops.basis import as_is
+from polyax.ops.basis import as_is, convert
 from polyax.ops.zeros import instantiate
 from polyax.trace.calls import Signature, UserCall
 from polyax.trace.flat import Flat
@@ -60,6 +60,12 @@ class SymbolicZero:
 
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
+
+
+def array_given(t: Any) -> Any:
+    """A tangent or cotangent as rules get it: zeros that nobody made are arrays, weakly typed where others would be."""
+    zero = instantiate(t)
+    return convert(zero, t.aval.dtype, t.aval.weak_type) if type(t) is Zero and isinstance(zero, np.generic) else zero
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:

@@ -12,6 +12,7 @@ from polyax.control.calls.custom import (
     OwnRules,
     SymbolicZero,
     UserRule,
+    array_given,
     check_results,
     own_lines,
     refuse_closed_over,
@@ -109,7 +110,8 @@ class _Rule(UserRule):
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         owner, tree = self.owner, self.flat.in_tree
         assert owner.jvp is not None
-        given = [SymbolicZero(t.aval) if owner.symbolic_zeros and type(t) is Zero else instantiate(t) for t in tangents]
+        symbolic = owner.symbolic_zeros
+        given = [SymbolicZero(t.aval) if symbolic and type(t) is Zero else array_given(t) for t in tangents]
         (xs, _), (ts, _) = tree_unflatten(tree, self.arrays(primals)), tree_unflatten(tree, given)
         with own_lines(owner.jvp):
             pair = owner.jvp(*self.nondiff, xs, ts)

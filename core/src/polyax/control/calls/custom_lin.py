@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from polyax.control.calls.custom import SymbolicZero, at_front, own_lines
+from polyax.control.calls.custom import SymbolicZero, array_given, at_front, own_lines
 from polyax.control.inner.lists import cut, kept, merged, nonzeros
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ops.basis import as_is, broadcast_in_dim, convert, reduce_sum
 from polyax.ops.slicing import pad
-from polyax.ops.zeros import instantiate
 from polyax.trace.flat import name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.symbolic import Zero, is_undef
@@ -57,7 +56,7 @@ class UserBackward:
         owner = self.owner
         assert owner.bwd is not None
         given = [
-            SymbolicZero(ct.aval) if owner.symbolic_zeros and type(ct) is Zero else _array(instantiate(ct))
+            SymbolicZero(ct.aval) if owner.symbolic_zeros and type(ct) is Zero else _array(array_given(ct))
             for ct in cts
         ]
         with own_lines(owner.bwd):

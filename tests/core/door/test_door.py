@@ -53,6 +53,9 @@ from jaxlib._jax import PjitFunction
 from jax._src.lib import xla_client as same
 from jax._src.api_util import infer_argnums_and_argnames
 assert isinstance(jax.jit(abs), PjitFunction) and same.Device is xla_client.Device is jax.Device
+from jax._src.interpreters import partial_eval
+doubled = jax.make_jaxpr(lambda x: x * 2)(1.0)
+assert core.jaxpr_as_fun(partial_eval.close_jaxpr(doubled.jaxpr))(3.0)[0] == 6.0
 import inspect
 sig = inspect.signature(lambda x, *, y=0, z=1: x)
 assert infer_argnums_and_argnames(sig, 0, None) == ((0,), ("x",))

@@ -92,7 +92,7 @@ _PRIVATE = {
     "interpreters.ad": ("polyax.interpreters.ad",),
     "interpreters.batching": ("polyax.interpreters.batching",),
     "interpreters.mlir": ("polyax.interpreters.mlir",),
-    "interpreters.partial_eval": ("polyax.interpreters.partial_eval",),
+    "interpreters.partial_eval": ("polyax.interpreters.partial_eval", f"{_LEGACY}.interpreters.partial_eval"),
     "interpreters.pxla": (f"{_LEGACY}.interpreters.pxla",),
     "interpreters.xla": (f"{_LEGACY}.interpreters.xla",),
     "lax": ("polyax.lax",),

@@ -17,6 +17,7 @@ from polyax_cpu.compiler import host
 from polyax_cpu.emit import narrowing
 from polyax_cpu.emit.ahead import Ahead
 from polyax_cpu.emit.extrema import extremum
+from polyax_cpu.emit.halves import OfHalves, low_half, word_of
 from polyax_cpu.emit.lanes import LaneIndex, LaneLoops, affine
 from polyax_cpu.emit.rows import totals
 from polyax_cpu.functions import table
@@ -26,7 +27,8 @@ from polyax_kernels.emit.walker import SHORT, emit_kernel
 from polyax_kernels.ir.dependences import goes_on
 from polyax_kernels.ir.expr import COMPARISONS, INT, Axis, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
-from polyax_kernels.ir.limits import NARROW
+from polyax_kernels.ir.limits import FLOAT32, NARROW
+from polyax_kernels.passes.words import HALF, WORD
 
 TYPES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -120,6 +122,8 @@ class LlvmEmitter(Emitter[IrValue]):
             place = affine(name, *args)
             if place is not None:
                 return place
+        if dtype == WORD and len(args) == 2 and (moved := word_of(name, *args)) is not None:
+            return moved
         if name in COMPARISONS and name != "is_finite":
             return self._compare(RELATIONS[name], dtype, *args)
         if dtype.kind == "f":
@@ -219,6 +223,8 @@ class LlvmEmitter(Emitter[IrValue]):
             return self.b.intrinsic(f"fpto{sign}i.sat", x, result=to)
         if to == x.type:
             return x
+        if x.lanes > 1 and {source, target} == {WORD, HALF}:
+            return low_half(x) if target == HALF else OfHalves(x)
         if x.type == "double" and to == "half":
             x = self._round_to_odd(x)
         result = self.b.convert(self._conversion(source, target), x, to)
@@ -470,8 +476,11 @@ def _range(dtype: np.dtype) -> tuple[int, int]:
 
 
 def _widest(kernel: Kernel) -> int:
-    """Bytes of the widest type that a kernel computes in; places in memory don't count."""
-    nodes = [x.dtype for x in postorder(*kernel_roots(kernel)) if x.kind in ("load", "cast") or x.dtype != INT]
+    """Bytes of the widest type that a kernel computes in. Places in memory don't count, and neither do words of which
+    a kernel computes with the halves."""
+    nodes = {x.dtype for x in postorder(*kernel_roots(kernel)) if x.kind in ("load", "cast") or x.dtype != INT}
+    if FLOAT32 in nodes:
+        nodes.discard(WORD)
     return max([4 if dtype in NARROW else dtype.itemsize for dtype in nodes], default=8)
 
 

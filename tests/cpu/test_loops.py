@@ -176,6 +176,17 @@ def test_small_loops_call_nothing_and_keep_their_state_in_registers(name: str, c
     assert when_to_ask == (name == "a search")
 
 
+def test_a_search_asks_one_thing_in_the_end(code: list[str]) -> None:
+    """Where its test fails it is over: whether it has come to the end of a stretch is asked behind a turn alone."""
+    root = lambda a: lax.while_loop(lambda x: jnp.abs(x * x - a) > 1e-9, lambda x: 0.5 * (x + a / x), a)
+    agree(lambda xs: lax.map(root, jnp.abs(xs) + 0.5), XS)
+    text = str(compiler.optimize(code[-1]))
+    assert text.count("fcmp ogt") == 1 and text.count("call i64 @polyax_ask(") == 1
+    end = text[text.index("\nend") :]
+    assert "store" in end[: end.index("  br ")] and "icmp" not in end[: end.index("store")]
+
+
+
 def test_linear_algebra_in_a_loop_is_two_calls(code: list[str]) -> None:
     def body(_: Any, x: Any) -> Any:
         return jnp.linalg.cholesky(x @ x.T + jnp.eye(9))

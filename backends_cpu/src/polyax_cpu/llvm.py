@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from polyax_cpu.compiler import host
@@ -461,10 +461,8 @@ class Builder:
         before, phi_at = self.block, len(self._lines) + 2  # behind the jump to the loop's head and its label
         carries = [IrValue(self, x.type, "%" + self.fresh("c"), x.lanes) for x in inits]
         with self.loop(start, stop, metadata, step) as i:
-            for c, first, new in zip(carries, inits, body(i, carries), strict=True):
-                kind = vector(c.type, c.lanes)
-                phi = f"{c.name} = phi {kind} [{first.name}, %{before}], [{new.name}, %{self.block}]"
-                self._lines.insert(phi_at, phi)
+            new = body(i, carries)
+            self.phis(phi_at, carries, {before: inits, self.block: new})
         return carries
 
     def turns(
@@ -474,20 +472,29 @@ class Builder:
         body: Callable[[list[IrValue]], Sequence[IrValue]],
     ) -> list[IrValue]:
         """``while test(carries): carries = body(carries)``; the carries that fail the test."""
-        before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
-        self.jump(head)
-        self.start(head)
-        phi_at = len(self._lines)
-        carries = [IrValue(self, x.type, "%" + self.fresh("c"), x.lanes) for x in inits]
+        before, turn, end = self.block, self.fresh("turn"), self.fresh("end")
+        head, phi_at, carries = self.head(inits)
         self.branch(test(carries), turn, end)
         self.start(turn)
-        for c, first, new in zip(carries, inits, body(carries), strict=True):
-            kind = vector(c.type, c.lanes)
-            phi = f"{c.name} = phi {kind} [{first.name}, %{before}], [{new.name}, %{self.block}]"
-            self._lines.insert(phi_at, phi)
+        new = body(carries)
+        self.phis(phi_at, carries, {before: inits, self.block: new})
         self.jump(head)
         self.start(end)
         return carries
+
+    def head(self, inits: Sequence[IrValue]) -> tuple[str, int, list[IrValue]]:
+        """Starts a block to which others come back: its name, what ``phis`` is to be told, and the values that have
+        types as ``inits``."""
+        head = self.fresh("head")
+        self.jump(head)
+        self.start(head)
+        return head, len(self._lines), [IrValue(self, x.type, "%" + self.fresh("c"), x.lanes) for x in inits]
+
+    def phis(self, at: int, values: Sequence[IrValue], sources: Mapping[str, Sequence[IrValue]]) -> None:
+        """Says what the values of a block are, by the block before it. Of several blocks the last one comes first."""
+        for c, *found in zip(values, *sources.values(), strict=True):
+            pairs = ", ".join(f"[{x.name}, %{block}]" for x, block in zip(found, sources, strict=True))
+            self._lines.insert(at, f"{c.name} = phi {vector(c.type, c.lanes)} {pairs}")
 
     @contextlib.contextmanager
     def loop(

@@ -23,7 +23,7 @@ from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.places import SMALL, Frame, copy, locals_of, touched
 from polyax_cpu.records import FUNCTION_PARAMS, NativeStep
 from polyax_cpu.steps import ON_BASES, Described, lasting
-from polyax_cpu.turning import Turning, pairs_of
+from polyax_cpu.turning import Turning, pairs_of, stretches
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.host.backend import rows
@@ -308,12 +308,14 @@ class _ControlWriter:
         stretch = STRETCH // max(1, cost) + 1
         if not self.can_fail or (step.length is not None and step.length <= stretch):
             return b.turns(inits, test, body)
-        found: list[IrValue] = []
+        if step.length is None:
+            return stretches(b, inits, stretch, test, body, self.ask)
+        found, length = list[IrValue](), b.const(step.length, "i64")
 
         def goes_on(carries: list[IrValue]) -> IrValue:
-            stop = carries[0] + stretch
-            found[:] = b.turns(carries, lambda inner: test(inner) & (inner[0] < stop), body)
-            return found[0] >= stop
+            stop = b.intrinsic("smin", carries[0] + stretch, length)
+            found[:] = b.turns(carries, lambda inner: inner[0] < stop, body)
+            return found[0] < length
 
         def ask(_: list[IrValue]) -> list[IrValue]:
             self.ask()

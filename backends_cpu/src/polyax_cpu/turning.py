@@ -5,7 +5,7 @@ Knows plans; writes no steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from polyax_cpu.llvm import Builder, IrValue
 from polyax_cpu.places import SMALL, Frame, copy, sizes
@@ -15,6 +15,37 @@ from polyax_kernels.plan.plan import Inner, LoopStep, Ref
 def pairs_of(inner: Inner) -> list[tuple[Ref | None, Ref | None]]:
     """The places of a plan within a loop, in even and in odd turns."""
     return list(zip(inner.even, inner.odd, strict=True))
+
+
+def stretches(
+    b: Builder,
+    inits: Sequence[IrValue],
+    stretch: int,
+    test: Callable[[list[IrValue]], IrValue],
+    body: Callable[[list[IrValue]], list[IrValue]],
+    ask: Callable[[], None],
+) -> list[IrValue]:
+    """``while test(carries): carries = body(carries)``, which counts its turns in the first carry, with ``ask()``
+    behind each ``stretch`` of them.
+
+    Inside is a plain loop, whose values stay in registers around a call that is rarely reached. From its test a way
+    leads to the end on which nothing else is asked: searches of a few turns are mostly there.
+    """
+    before, turn, asked, end = b.block, b.fresh("turn"), b.fresh("asked"), b.fresh("end")
+    outer, outer_at, first = b.head(inits)
+    stop = first[0] + stretch
+    inner, inner_at, carries = b.head(first)
+    b.branch(test(carries), turn, end)
+    b.start(turn)
+    new = body(carries)
+    b.phis(inner_at, carries, {outer: first, b.block: new})
+    b.branch(new[0] < stop, inner, asked)
+    b.start(asked)
+    ask()
+    b.phis(outer_at, first, {before: inits, b.block: new})
+    b.jump(outer)
+    b.start(end)
+    return carries
 
 
 class Turning:

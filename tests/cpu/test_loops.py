@@ -198,7 +198,15 @@ def test_linear_algebra_in_a_loop_is_two_calls(code: list[str]) -> None:
     }
 
 
+def count_kernels(monkeypatch: pytest.MonkeyPatch, written: list[Any]) -> None:
+    """Adds to ``written`` for each kernel whose code is written into a loop."""
+    real = loops.LlvmEmitter
+    monkeypatch.setattr(loops, "LlvmEmitter", lambda *args, **how: [written.append(args), real(*args, **how)][1])
+
+
 def test_equal_kernels_are_called_where_there_are_many(monkeypatch: pytest.MonkeyPatch, code: list[str]) -> None:
+    written = list[Any]()
+    count_kernels(monkeypatch, written)
     monkeypatch.setattr(loops, "INLINED_EQUAL", 1.5 * loops.FUNCTION)
 
     def body(_: Any, x: Any) -> Any:
@@ -207,7 +215,8 @@ def test_equal_kernels_are_called_where_there_are_many(monkeypatch: pytest.Monke
         return x
 
     polyax.jit(lambda x: lax.fori_loop(0, 3, body, x))(SMALL).block_until_ready()
-    assert code[-1].count("call double @polyax_sin_double(") == 1 and code[-1].count("call void @step0(") == 1
+    assert sum("sin" in kernel.primitives for _, kernel, *_ in written) == 1
+    assert code[-1].count("call void @step0(") == 1
 
 
 def test_small_products_of_any_layout_are_part_of_loops(code: list[str]) -> None:
@@ -277,8 +286,7 @@ def test_kernels_of_loops_are_not_written_again_where_the_code_is_kept(monkeypat
     kept, written = dict[str, bytes](), list[Any]()
     monkeypatch.setattr(machine_code, "kept", kept.get)
     monkeypatch.setattr(machine_code, "keep", kept.__setitem__)
-    real = loops.emit_kernel
-    monkeypatch.setattr(loops, "emit_kernel", lambda *args: [written.append(args), real(*args)])
+    count_kernels(monkeypatch, written)
     run = lambda scale: lambda x: lax.fori_loop(0, 5, lambda i, c: jnp.sin(c) * scale + c.sum(), x)
     first, again, other = (polyax.jit(run(scale))(SMALL) for scale in (2.5, 2.5, 2.0))
     count = len(written)

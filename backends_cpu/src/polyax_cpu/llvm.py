@@ -324,6 +324,11 @@ class Builder:
         wide = vector(x.type, x.lanes)
         return self.emit(x.type, f"shufflevector {x}, {wide} poison, <{count} x i32> <{places}>", count)
 
+    def shuffled(self, x: IrValue, places: Sequence[int | None]) -> IrValue:
+        """Lanes of ``x``; where there is no number they are undefined."""
+        shown, wide = ", ".join("i32 poison" if n is None else f"i32 {n}" for n in places), vector(x.type, x.lanes)
+        return self.emit(x.type, f"shufflevector {x}, {wide} poison, <{len(places)} x i32> <{shown}>", len(places))
+
     def any(self, x: IrValue) -> IrValue:
         """Whether one of the lanes, of type ``i1``, is true."""
         return x if x.lanes == 1 else self.emit(f"i{x.lanes}", f"bitcast {x} to i{x.lanes}").compare("!=", 0)

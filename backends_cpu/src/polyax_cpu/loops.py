@@ -15,6 +15,7 @@ from typing import Any
 from polyax.runtime.contract.queue import check_wanted
 from polyax_cpu import compiler, machine_code, pool
 from polyax_cpu.emit.emitter import LlvmEmitter, kernel_attributes
+from polyax_cpu.emit.whole import suits, write_whole
 from polyax_cpu.functions import table
 from polyax_cpu.libraries import small
 from polyax_cpu.libraries.callouts import is_call_out
@@ -193,6 +194,9 @@ class _ControlWriter:
             self.b.line(f"; {structural_key(step.kernel)} {rows(step)} {' '.join(map(str, pointers))}")
             return
         emitter = LlvmEmitter(self.b, step.kernel, pointers, self.b.pointer("null"), unrolls=True)
+        if suits(step.kernel):
+            write_whole(step.kernel, emitter, pointers)
+            return
         begin, end = (self.b.const(n, "i64") for n in (0, rows(step)))
         emit_kernel(step.kernel, choose(step.kernel), emitter, begin, end)
 

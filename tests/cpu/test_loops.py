@@ -13,7 +13,8 @@ import polyax
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir.config import config
-from polyax_cpu import compiler, loops, machine_code
+from polyax.runtime.contract.queue import HostQueue
+from polyax_cpu import compiler, executable, loops, machine_code
 
 pytestmark = pytest.mark.usefixtures("native")
 R = np.random.default_rng(3)
@@ -186,7 +187,6 @@ def test_a_search_asks_one_thing_in_the_end(code: list[str]) -> None:
     assert "store" in end[: end.index("  br ")] and "icmp" not in end[: end.index("store")]
 
 
-
 def test_linear_algebra_in_a_loop_is_two_calls(code: list[str]) -> None:
     def body(_: Any, x: Any) -> Any:
         return jnp.linalg.cholesky(x @ x.T + jnp.eye(9))
@@ -245,6 +245,37 @@ def test_large_functions_get_no_vectors_of_straight_code(work: int, monkeypatch:
     monkeypatch.setattr(compiler, "compile", noted)
     agree(lambda x: lax.fori_loop(0, 3, lambda _, y: jnp.sin(y) + y[::-1], x), SMALL)
     assert asked == {work > 1}
+
+
+def test_searches_are_handed_over_while_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows their turns; what they took is what the next ones are taken to take."""
+    handed, now, takes = list[int](), [0], [5_000]
+    real = HostQueue._submit
+
+    def submit(self: HostQueue, *args: Any) -> Any:
+        handed.append(len(handed))
+        return real(self, *args)
+
+    def clock() -> int:
+        now[0] += takes[0]
+        return now[0]
+
+    def call() -> bool:
+        """Whether it was handed over."""
+        before = len(handed)
+        np.asarray(search(xs))
+        return len(handed) > before
+
+    monkeypatch.setattr(HostQueue, "_submit", submit)
+    monkeypatch.setattr(executable, "perf_counter_ns", clock)
+    search = polyax.jit(lambda xs: lax.map(lambda x: lax.while_loop(lambda c: c < 2, lambda c: jnp.sin(c) + 2, x), xs))
+    xs = jnp.linspace(0.0, 1.0, 1000)
+    calls = [call() for _ in range(9)]
+    assert calls[0] and not calls[-1] and calls == sorted(calls, reverse=True)
+    takes[0] = 10_000_000
+    assert not call() and call(), "the first one was guessed wrongly"
+    takes[0] = 5_000
+    assert [call() for _ in range(5)] == [True, True, True, False, False]
 
 
 # --- compiling -------------------------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ fallbacks) stand between runs of native steps. Knows plans; must not know how ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from time import perf_counter_ns
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
@@ -37,11 +38,13 @@ from polyax_kernels.host.meeting import meets
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.plan.chain import chained, why_not_chained
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
 SPEED = 100
 """How many times faster native code on all threads is than what queues reckon: a program of up to 100 microseconds runs
 in the thread that asks for it, as handing it over takes 25 to 50, on few cores at the expense of its own threads."""
+FORGETS = 8
+"""A search that took long is taken for shorter by so much with each call that is."""
 OFTEN = 50
 """How many usual calls cost a tenth of making the code of native ones."""
 
@@ -57,6 +60,21 @@ class CpuExecutable(HostExecutable):
         self.asked = 0
         """How often native calls were asked for before their code was there."""
         self.cost = sum(map(cost_of, plan.steps)) // SPEED
+        self.guesses = any(map(_searches, plan.steps))
+        """Whether it has loops of which nobody knows how long they take: it is told by how long they took."""
+
+    def run(
+        self,
+        bases: Sequence[Any],
+        copies: Sequence[tuple[Any, Any]],
+        steps: Iterable[Callable[..., None]] | None = None,
+    ) -> None:
+        if not self.guesses:
+            return super().run(bases, copies, steps)
+        begun = perf_counter_ns()
+        super().run(bases, copies, steps)
+        self.cost = max(perf_counter_ns() - begun, self.cost // FORGETS)
+        return None
 
     def native_call(self, kind: CallKind) -> NativeCall | None:
         steps: list[Any] = list(self.steps)
@@ -106,6 +124,14 @@ class CpuExecutable(HostExecutable):
             else:
                 runners += [self.runner(step) for step, _ in group]
         return runners
+
+
+def _searches(step: Step) -> bool:
+    """Whether a step has loops that end when something holds."""
+    if not isinstance(step, ControlStep):
+        return False
+    unknown = isinstance(step, LoopStep) and step.length is None
+    return unknown or any(_searches(s) for _, inner in step.inners for s in inner.plan.steps)
 
 
 def _called(steps: Sequence[Step]) -> Iterator[Kernel]:

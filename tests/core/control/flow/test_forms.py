@@ -75,6 +75,9 @@ def test_weak_carries_become_what_the_body_makes_of_them() -> None:
     assert lax.while_loop(lambda c: c < 5, lambda c: c * 1.5, 1).dtype == np.float32
     assert lax.scan(lambda c, x: (c + x, None), 0, XS)[0].dtype == np.float32
     assert lax.cond(True, lambda: 1.0, lambda: jnp.float32(2)).weak_type is False
+    assert lax.cond(True, lambda: jnp.float32(2), lambda: 1.0).weak_type is True  # as it is if the predicate is false
+    assert lax.switch(1, [lambda: 1.0, lambda: jnp.float32(2)]).weak_type is True
+    assert lax.switch(1, [lambda: jnp.float32(2), lambda: 1.0]).weak_type is False
     assert lax.while_loop(lambda c: c < 5, lambda c: c * 2, 1).weak_type is True
     assert lax.while_loop(lambda c: c < 5, lambda c: c * 1.5, 1).weak_type is False
 

@@ -119,12 +119,13 @@ def _branch_names(count: int) -> list[str]:
 def choose_branch(
     what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
 ) -> Any:
-    """Traces the functions, which must agree, and binds a ``cond`` of them; ``index`` is in range."""
+    """Traces the functions, which must agree, and binds a ``cond`` of them; ``index`` is in range. Results are weakly
+    typed where those of the first one are, which for ``cond`` is what happens if the predicate is false."""
     step = -1 if what == "cond" else 1  # traced in the order in which users give them: true before false
     operands = opened(operands)
     programs = [traced(fun, operands, what=what) for fun in funs[::step]][::step]
     _check_branches(what, names, funs, programs)
-    weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))
+    weak = weaknesses(programs[0][0].out_avals)
     branches, consts = share_consts([with_weak_types(c, weak) for c, _ in programs])
     outs = bind_cond(branches, index, [*consts, *tree_leaves(operands)])
     return tree_unflatten(programs[0][1], outs)

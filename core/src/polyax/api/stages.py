@@ -297,7 +297,7 @@ class Compiled(_Stage):
     def _check(self, leaves: Sequence[Any]) -> None:
         """Raises unless shapes and dtypes are those of the program; weak types may differ."""
         differing = [
-            f"Argument '{name}' compiled with {w} and called with {aval_of(x)}"
+            f"Argument '{name}' compiled with {w.str_short()} and called with {aval_of(x).str_short()}"
             for name, w, x in zip(self._names(), self._avals, leaves, strict=True)
             if (w.shape, w.dtype) != (aval_of(x).shape, aval_of(x).dtype)
         ]

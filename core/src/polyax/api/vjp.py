@@ -295,8 +295,9 @@ def as_cotangent(ct: Any, aval: ShapedArray) -> Any:
         return Zero(want)
     if got.shape != want.shape or not fits(got, want):
         raise ValueError(
-            f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {got}, but expected {want} "
-            f"because the corresponding output of the differentiated function had JAX type {aval}"
+            f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {got.str_short()}, but "
+            f"expected {want.str_short()} because the corresponding output of the differentiated function had JAX type "
+            f"{aval.str_short()}"
         )
     return convert_element_type(ct, want.dtype) if got.dtype != want.dtype or got.weak_type > want.weak_type else ct
 

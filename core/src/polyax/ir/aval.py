@@ -176,10 +176,6 @@ class ShapedArray:
     def __str__(self) -> str:
         return f"{'~' if self.weak_type else ''}{self.str_short()}"
 
-    def __format__(self, spec: str) -> str:
-        """In texts, as of errors, without the mark of weak types."""
-        return format(self.str_short(), spec)
-
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short()}{weak})"

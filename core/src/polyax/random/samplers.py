@@ -89,7 +89,7 @@ def refuse_complex(name: str, *params: Any) -> None:
     """
     for p in params:
         if dtypes.is_complex(aval_of(unwrap(p)).dtype):
-            raise TypeError(f"{name} takes real parameters, got {aval_of(unwrap(p))}.")
+            raise TypeError(f"{name} takes real parameters, got {aval_of(unwrap(p)).str_short()}.")
 
 
 def spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -243,10 +243,11 @@ def length_of(xs: Any, length: int | None) -> int:
     for path, x in tree_leaves_with_path(xs):
         aval = aval_of(x)
         if not aval.shape:
-            raise ValueError(f"scan got value with no leading axis to scan over: xs{keystr(path)} is {aval}.")
+            what = f"xs{keystr(path)} is {aval.str_short()}"
+            raise ValueError(f"scan got value with no leading axis to scan over: {what}.")
         sizes.setdefault(aval.shape[0], (path, aval))
     if len(sizes) > 1:
-        which = "; ".join([f"xs{keystr(path)} is {aval}" for path, aval in sizes.values()])
+        which = "; ".join([f"xs{keystr(path)} is {aval.str_short()}" for path, aval in sizes.values()])
         raise ValueError(f"scan got values with different leading axis sizes: {str([*sizes])[1:-1]} ({which}).")
     if length is None:
         if not sizes:

@@ -79,7 +79,7 @@ def _types(sides: Sides, tree: PyTreeDef, avals: tuple[Sequence[ShapedArray], Se
     for path, a, b in zip(paths, *avals, strict=True):
         if not alike(a, b):
             first, second = (side.format(at=sides.at(path)) for side in sides.types)
-            yield f"{first} has type {a} but {second} has type {b}{_difference(a, b)}"
+            yield f"{first} has type {a.str_short()} but {second} has type {b.str_short()}{_difference(a, b)}"
 
 
 def alike(a: ShapedArray, b: ShapedArray) -> bool:

@@ -232,7 +232,7 @@ class Array(Typed, metaclass=_ArrayType):
     def alive(self) -> Any:
         """The buffer, unless the array was deleted; None if it lies on several devices."""
         if self.buffer is None and self.is_deleted():
-            raise RuntimeError(f"Array has been deleted with shape={self.aval}.")
+            raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
         return self.buffer
 
     # --- as NumPy arrays and Python scalars

@@ -427,3 +427,84 @@ def test_functions_of_the_partitioner_are_mapped():
 def test_constraints_that_hold_leave_no_trace():
     held = px.make_jaxpr(lambda x: lax.with_sharding_constraint(x * 2, P("x")))(put(BOTH, "x"))
     assert "constraint" not in str(held)
+
+
+OTHER = {
+    "names": {"axis_sizes": (2, 4), "axis_names": ("a", "b")},
+    "types": {"axis_types": (AxisType.Auto, AxisType.Explicit)},
+}
+
+
+@pytest.mark.parametrize("changes", OTHER.values(), ids=OTHER)
+def test_results_lie_along_the_axes_in_force(mesh, changes):
+    other = mesh.abstract_mesh.update(**changes)
+    last = other.axis_names[1]
+    with use_abstract_mesh(other):
+        made = [jnp.ones(8), jnp.ones(8) + 1, px.jit(lambda x: x * 2)(ROWS), jnp.asarray(ROWS), jnp.float32(3)]
+        made += [px.random.key(0), px.random.PRNGKey(0), jnp.nonzero(ROWS)[0]]
+        made += [px.reshard(jnp.ones(8), P(last)), jnp.zeros(8, out_sharding=P(last))]
+        made += [jnp.dot(ROWS, ROWS, out_sharding=P(last))]
+    for x in made:
+        assert x.sharding.mesh.abstract_mesh == other and x.sharding.mesh.device_list == mesh.device_list
+    check(made[-1], f"[8@{last},8]", ROWS @ ROWS)
+
+
+def test_specs_of_jit_are_of_the_mesh_that_is_set(mesh):
+    with use_abstract_mesh(mesh.abstract_mesh.update(axis_sizes=(2, 4), axis_names=("a", "b"))):
+        for given in ({"out_shardings": P("a")}, {"in_shardings": P("a")}):
+            with pytest.raises(ValueError, match=r"Resource axis: a of P\('a',\) is not found in mesh: \('x', 'y'\)"):
+                px.jit(lambda x: x * 2, **given)(ROWS)
+
+
+def test_specs_are_of_no_mesh_that_operands_lie_on(mesh):
+    rows = put(ROWS, "x")
+    calls = [
+        lambda x: jnp.dot(x, x, out_sharding=P("x")),
+        lambda x: px.reshard(x, P("y")),
+        lambda x: jnp.reshape(x, (64,), out_sharding=P("y")),
+        lambda x: x.at[jnp.arange(8)].get(out_sharding=P("y")),
+    ]
+    with px.set_mesh(None):
+        for call in [*calls, *map(px.jit, calls)]:
+            with pytest.raises(ValueError, match="Using PartitionSpec when you are not under a mesh context"):
+                call(rows)
+        with pytest.raises(ValueError, match="Context mesh cannot be empty"):
+            explicit_axes(lambda x: x, in_sharding=P("x"))(rows)
+        check(auto_axes(lambda x: x * 2, out_sharding=P("y"))(rows), "[8@x,8]", ROWS * 2)  # there is nothing to change
+        check(auto_axes(lambda x: x * 2, out_sharding=NamedSharding(mesh, P("y")))(rows), "[8@y,8]", ROWS * 2)
+
+
+def test_resharding_to_another_mesh(mesh):
+    other = px.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    with pytest.raises(ValueError, match="cannot contain axis names that are of type Auto or Manual"):
+        px.reshard(put(ROWS, "x"), NamedSharding(other, P("x")))
+    with px.set_mesh(other):
+        check(px.reshard(jnp.asarray(ROWS), NamedSharding(mesh, P("x"))), "[8@x,8]", ROWS)
+
+
+JOINED = [
+    lambda x, y: jnp.concatenate([x, y]),
+    lambda x, y: jnp.stack([x, y]),
+    lambda x, y: jnp.where(x > 2, x, y),
+    lambda x, y: jnp.concatenate([x, jnp.sin(y)]),
+]
+
+
+@pytest.mark.parametrize("fun", JOINED)
+def test_what_comes_from_the_host_is_cut_as_what_it_is_used_with(fun):
+    rows, wanted = put(ROWS, "x"), np.asarray(fun(ROWS, ROWS + 1))
+    for found in (px.jit(lambda x: fun(x, ROWS + 1))(rows), px.jit(lambda x, y: fun(x, y))(rows, ROWS + 1)):
+        assert "8@x" in str(px.typeof(found)) or "16@x" in str(px.typeof(found))
+        close_everywhere(found, wanted, 2e-5, 1e-5)
+    with pytest.raises(ShardingTypeError):
+        px.jit(lambda x: fun(x, jnp.ones((8, 8))))(rows)
+
+
+def test_axes_of_one_device_may_be_left_out_of_types():
+    with px.remove_size_one_mesh_axis_from_type(True), px.set_mesh(px.make_mesh((1, 2), ("x", "y"))):
+        rows = put(ROWS, "x", "y")
+        check_same = lambda x: lax.with_sharding_constraint(x, P("x", "y"))
+        for run in (check_same, px.jit(check_same)):
+            assert str(px.typeof(run(rows))) == "float32[8,8@y]"
+        with pytest.raises(AssertionError, match=r"sharding: P\(None, 'y'\) did not match .* provided: P\('y', None\)"):
+            lax.with_sharding_constraint(rows, P("y", "x"))

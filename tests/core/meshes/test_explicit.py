@@ -29,8 +29,10 @@ def arg(shape, *spec, mesh=MESH):
 
 
 def types(fun, *args):
-    """The texts of the types of the results."""
-    return " ".join(str(a)[str(a).index("[") :] for a in px.make_jaxpr(fun)(*args).out_avals)
+    """The texts of the types of the results, where the mesh of the arguments is in force, unless another one is."""
+    around, told = get_abstract_mesh(), [a.sharding.mesh for a in args if getattr(a, "sharding", None) is not None]
+    with use_abstract_mesh(told[0] if told and around.empty else around):
+        return " ".join(str(a)[str(a).index("[") :] for a in px.make_jaxpr(fun)(*args).out_avals)
 
 
 ROWS, COLUMNS, WHOLE, BOTH = arg((8, 8), "x"), arg((8, 8), None, "x"), arg((8, 8)), arg((8, 4), "x", "y")
@@ -254,10 +256,20 @@ def test_the_mapped_axis_may_be_named_as_it_is_cut():
         types(px.vmap(lambda r: r, spmd_axis_name="y"), ROWS)
 
 
-def test_functions_see_the_mesh_of_their_arguments():
+@pytest.mark.parametrize("trace", [lambda f: f, px.jit, px.checkpoint])
+def test_arguments_put_no_mesh_into_force(trace):
     seen = []
-    types(px.jit(lambda x: seen.append((get_abstract_mesh(), str(px.typeof(x)))) or x), ROWS)
-    assert seen == [(MESH, "float32[8@x,8]")]
+
+    def fun(x):
+        seen.append((get_abstract_mesh().empty, str(px.typeof(x))))
+        with pytest.raises(ValueError, match="Using PartitionSpec when you are not under a mesh context"):
+            px.reshard(x, P("y"))
+        with pytest.raises(ValueError, match="Using PartitionSpec when you are not under a mesh context"):
+            jnp.dot(x, x, out_sharding=P("x"))
+        return x
+
+    px.eval_shape(trace(fun), ROWS)
+    assert seen == [(True, "float32[8@x,8]")]
 
 
 def test_auto_axes():
@@ -296,8 +308,8 @@ def test_explicit_axes():
     with px.sharding.use_abstract_mesh(mesh):
         assert types(lambda a: inner(a, in_sharding=P("x", "y")), WHOLE) == "[8,8]"
     assert seen == [(("x", "y"), "float32[8@x,8@y]")]
-    with pytest.raises(ValueError, match="there is no mesh"):
-        types(lambda a: inner(a, in_sharding=P("x")), WHOLE)
+    with pytest.raises(ValueError, match="Context mesh cannot be empty"):
+        px.make_jaxpr(lambda a: inner(a, in_sharding=P("x")))(WHOLE)
 
 
 def test_resharding_what_cannot_be():
@@ -305,8 +317,8 @@ def test_resharding_what_cannot_be():
         types(lambda a: px.reshard(a, P("z")), ROWS)
     with pytest.raises(ValueError, match="array axis 0 is partitioned 4 times, but the dimension size is 6"):
         types(lambda a: px.reshard(a, NamedSharding(MESH, P("x"))), arg((6,)))
-    with pytest.raises(ValueError, match=r"Please set a mesh via `polyax.set_mesh`"):
-        types(lambda a: px.reshard(a, P("x")), WHOLE)
+    with pytest.raises(ValueError, match=r"enter into a mesh context via `polyax.set_mesh`. Got P\('x',\)"):
+        px.reshard(jnp.ones(8), P("x"))
 
 
 def test_types_of_what_lies_nowhere():

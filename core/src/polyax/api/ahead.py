@@ -13,7 +13,7 @@ from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.refs import is_ref
-from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
+from polyax.meshes.current import mesh_for_specs, mesh_that_is_set
 from polyax.meshes.formats import Format, Layout
 from polyax.meshes.sharding import NamedSharding, Sharding
 from polyax.meshes.spec import PartitionSpec
@@ -51,9 +51,14 @@ class ShapeDtypeStruct:
                 "`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got "
                 f"{sharding}"
             )
+        self.shape = tuple(shape)
+        if isinstance(sharding, PartitionSpec) and len(sharding) > self.ndim:
+            raise ValueError(
+                f"PartitionSpec {sharding} is only valid for values of rank at least {len(sharding)}, but was applied "
+                f"to a value of rank {self.ndim}."
+            )
         if sharding is not None and not isinstance(sharding, Sharding):
             sharding = _sharding(sharding)
-        self.shape = tuple(shape)
         self.dtype = dtypes.as_dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
@@ -145,8 +150,8 @@ def _sharding(given: Any) -> Sharding | None:
             "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
             f"`jax.experimental.layout.Format`. Got {given} of type {type(given)}."
         )
-    mesh = mesh_for_specs() or get_abstract_mesh()
-    if mesh.empty:
+    mesh = mesh_that_is_set() or mesh_for_specs()
+    if mesh is None:
         raise TypeError(
             "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
             "`polyax.set_mesh` to set the mesh context."

@@ -272,4 +272,4 @@ def _delete(operands: Sequence[Any], donated: Sequence[bool], where: Sharding) -
 
 
 def _cut(aval: ShapedArray, axis: int) -> ShapedArray:
-    return aval.update(shape=(*aval.shape[:axis], 1, *aval.shape[axis + 1 :]))
+    return aval.with_shape((*aval.shape[:axis], 1, *aval.shape[axis + 1 :]))

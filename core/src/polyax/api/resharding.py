@@ -12,7 +12,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.consensus import anywhere
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
-from polyax.meshes.explicit import cuts_of, mesh_here, mesh_of, sharding_in_type
+from polyax.meshes.explicit import cuts_of, sharding_in_type
 from polyax.meshes.resharding import resharded, retyped, sharding_for
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import summands
@@ -52,8 +52,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def _sharding(x: Any, given: Any) -> NamedSharding:
-    sharding = sharding_for(given, [aval_of(x)], "out_shardings")
-    mesh = mesh_here(sharding.mesh)
+    sharding = sharding_for(given, "out_shardings")
+    mesh = sharding.mesh
     for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True):
         if kind is not AxisType.Explicit and any(name in names for names in sharding.spec.cuts(0)):
             raise ValueError(
@@ -91,7 +91,7 @@ def auto_axes(
 
     Raises:
       TypeError: no ``out_sharding`` was given at all.
-      ValueError: there is no mesh.
+      ValueError: the mesh of ``out_sharding`` isn't the one in force.
       NotImplementedError: an axis is manual.
 
     >>> import polyax
@@ -170,21 +170,32 @@ class _Change:
             given = self.given if given is None else given
             if given is None:
                 raise TypeError(f"Missing required keyword argument: {self.keyword!r}")
-            outer = _mesh_around((args, kwargs), self.caller)
+            outer = self._mesh_around(given)
+            if outer is None:
+                return fun(*args, **kwargs)
             inner = _changed(outer, self.axes, self.kind, self.caller)
             return fun(*args, **kwargs) if inner == outer else run(outer, inner, given, args, kwargs)
 
         return changed
 
-
-def _mesh_around(args: Any, caller: str) -> AbstractMesh:
-    mesh = get_abstract_mesh()
-    if mesh.empty:
-        found = mesh_of([aval_of(x) for x in tree_leaves(args) if hasattr(x, "aval")])
-        if found is None:
-            raise ValueError(f"{caller}: there is no mesh; set one with `polyax.set_mesh`")
-        mesh = found
-    return mesh
+    def _mesh_around(self, given: Any) -> AbstractMesh | None:
+        """That in force, or the one of the shardings of results; None: there is none, and no axis to change."""
+        here = get_abstract_mesh()
+        if self.kind is AxisType.Explicit and here.empty:
+            raise ValueError(
+                "Context mesh cannot be empty. Please use `polyax.set_mesh` API to enter into a mesh context when "
+                f"using `{self.caller}` API."
+            )
+        found = None if here.empty else here
+        for sharding in tree_leaves(given) if self.kind is AxisType.Auto else ():
+            named = sharding.mesh.abstract_mesh if isinstance(sharding, NamedSharding) else found
+            if found is not None and named != found:
+                raise ValueError(
+                    f"Context mesh {found} must match the mesh passed to shardings {named} of {self.caller}. "
+                    "Recommended approach is to use `polyax.set_mesh` context manager."
+                )
+            found = named
+        return found
 
 
 def _changed(mesh: AbstractMesh, axes: Any, kind: AxisType, caller: str) -> AbstractMesh:

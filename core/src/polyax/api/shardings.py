@@ -10,8 +10,8 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh
-from polyax.meshes.current import get_abstract_mesh, mesh_for_specs, mesh_in_force
-from polyax.meshes.explicit import cuts_of, seen
+from polyax.meshes.current import get_abstract_mesh, mesh_for_specs, mesh_in_force, mesh_that_is_set
+from polyax.meshes.explicit import as_told, cuts_of, seen
 from polyax.meshes.formats import Auto, Format, Layout
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import DuplicateSpecError, NamedSharding, Sharding, SingleDeviceSharding
@@ -129,14 +129,6 @@ def _on_mesh_of(x: Any, target: NamedSharding) -> NamedSharding:
     return NamedSharding(x.sharding.mesh, target.spec)
 
 
-def _as_typed_here(mesh: Mesh) -> Mesh:
-    """The mesh, with the axes that there are where this is asked, of the types that they have there."""
-    here = get_abstract_mesh()
-    if here.size != mesh.size or here == mesh.abstract_mesh or (here.axes == mesh.axes and not seen.any):
-        return mesh
-    return Mesh(mesh.devices.reshape(here.axis_sizes), here.axis_names, here.axis_types)
-
-
 def _dividing(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
     """Without the cuts of dimensions that don't fall into equal blocks: in a program, those aren't cut."""
     sizes, cuts = sharding.mesh.shape, sharding.cuts(aval.ndim)
@@ -152,12 +144,13 @@ def _told(aval: ShapedArray, sharding: NamedSharding) -> bool:
     here = get_abstract_mesh()
     if here.empty or not here.are_all_axes_explicit:
         return False
-    have, wanted = cuts_of(aval), open_cuts(sharding.spec, aval.ndim)
+    spec = as_told(sharding)
+    have, wanted = cuts_of(aval), open_cuts(spec, aval.ndim)
     alike = sums_of(have) == sums_of(wanted)
     if not alike or any(w is not None and w != h for h, w in zip(have, wanted, strict=True)):
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-            f"sharding: {spec_of(have)} did not match the sharding provided: {sharding.spec}. Please use "
+            f"sharding: {spec_of(have)} did not match the sharding provided: {spec}. Please use "
             "`polyax.reshard` to shard your input to the sharding you want."
         )
     return True
@@ -226,7 +219,7 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
         )
     if not isinstance(given, PartitionSpec):
         raise _is_none_of_those(name, given)
-    mesh = mesh_in_force() if caller == "jit" else mesh_for_specs()
+    mesh = _mesh_for_jit() if caller == "jit" else mesh_for_specs()
     if mesh is None:
         raise RuntimeError(
             f"{caller} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You can "
@@ -234,9 +227,15 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
             f"{name} and then the mesh context manager is not required."
         )
     try:
-        return NamedSharding(_as_typed_here(mesh), given)
+        return NamedSharding(mesh, given)
     except DuplicateSpecError as e:
         raise DuplicateSpecError(e.spec, e.axis, name) from None
+
+
+def _mesh_for_jit() -> Mesh | AbstractMesh | None:
+    """That of ``set_mesh``, or one without devices, of which types tell."""
+    here = get_abstract_mesh()
+    return mesh_that_is_set() or (here if here.explicit_axes else None)
 
 
 def of_arguments(shardings: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: PyTreeDef) -> list[Asked]:
@@ -357,7 +356,7 @@ def check_committed(leaves: Sequence[Any], asked: Sequence[Asked]) -> None:
         if isinstance(x.sharding, (NamedSharding, SingleDeviceSharding)) and not same(x.sharding, s, x.aval):
             raise ValueError(
                 f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
-                f"arg sharding: {x.sharding} for arg type: {x.aval.str_short()}. Put it there first, with "
+                f"arg sharding: {x.sharding} for arg type: {x.aval}. Put it there first, with "
                 "polyax.device_put."
             )
 

@@ -11,7 +11,7 @@ from polyax.control.spmd import block_of, manual
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh, AxisType
-from polyax.meshes.current import get_abstract_mesh, mesh_in_force
+from polyax.meshes.current import get_abstract_mesh, mesh_that_is_set
 from polyax.meshes.explicit import cuts_of, reduced_in, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
@@ -53,7 +53,7 @@ def chosen_mesh(given: Any, leaves: Sequence[Any]) -> AnyMesh:
 
 
 def _in_force() -> AnyMesh:
-    abstract, mesh = get_abstract_mesh(), mesh_in_force()
+    abstract, mesh = get_abstract_mesh(), mesh_that_is_set()
     if abstract.empty:
         raise ValueError(
             "The context mesh cannot be empty. Use `polyax.set_mesh(mesh)` to enter into a mesh context, or give "

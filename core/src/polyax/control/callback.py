@@ -304,7 +304,7 @@ def _pure_batch(
         args = [expand_dims(x, (0,)) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     else:
         args = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    mapped = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
+    mapped = tuple(a.with_shape((axis.size, *a.shape)) for a in result_avals)
     return pure_callback_p.bind(*args, result_avals=mapped, **params), [0] * len(mapped)
 
 

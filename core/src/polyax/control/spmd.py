@@ -102,7 +102,7 @@ def whole(block: ShapedArray, cuts: Cuts, axes: Axes) -> ShapedArray:
     shape = tuple(n * _factor(names, axes) for n, names in zip(block.shape, cuts, strict=True))
     names = {name for name, _ in axes}
     unreduced, reduced = block.sums
-    return block.update(shape=shape, vma=block.vma - names, sums=(unreduced - names, reduced - names))
+    return block.with_shape(shape, vma=block.vma - names, sums=(unreduced - names, reduced - names))
 
 
 def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> ShapedArray:
@@ -111,11 +111,11 @@ def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> Shap
     shape = tuple(n // _factor(names, axes) for n, names in zip(aval.shape, cuts, strict=True))
     vma = aval.vma | told_of(axes).intersection(a for names in cuts for a in names) if check_vma else aval.vma
     if aval.told is None:
-        return aval.update(shape=shape, vma=vma)
+        return aval.with_shape(shape, vma=vma)
     names = {name for name, _ in axes}
     rest = [tuple([a for a in some if a not in names]) for some in cuts_of(aval)]
     inside = aval.told.mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
-    block = aval.update(shape=shape, vma=vma, sharding=sharding_in_type(inside, tuple(rest)))
+    block = aval.with_shape(shape, vma=vma, sharding=sharding_in_type(inside, tuple(rest)))
     return block.update(sums=(aval.told.spec.unreduced, aval.told.spec.reduced)) if check_vma else block
 
 

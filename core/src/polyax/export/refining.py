@@ -47,7 +47,7 @@ class Refined:
         return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_name), closed.consts)
 
     def aval(self, aval: ShapedArray) -> ShapedArray:
-        return aval.update(shape=tuple([self.leaf(d) for d in aval.shape]), sharding=aval.told)
+        return aval.with_shape(tuple([self.leaf(d) for d in aval.shape]), sharding=aval.told)
 
     def value(self, x: Any) -> Any:
         """A parameter."""

@@ -69,6 +69,8 @@ class ShapedArray:
     """
 
     __slots__ = ("_hash", "dtype", "shape", "sums", "told", "vma", "weak_type")
+    placed: ClassVar[bool] = True
+    """Whether it says of arrays where they lie: on the mesh in force, where nothing else is told."""
     fitted: ClassVar[Callable[[tuple[int, ...], Any], Any]]
     """How arrays of a shape are cut that lie so, which types tell; ``meshes.explicit`` sets it, and the next."""
     uncut: ClassVar[Callable[[int], Any]]
@@ -147,10 +149,16 @@ class ShapedArray:
             and self.sums == other.sums
         )
 
+    def with_shape(self, shape: tuple[int, ...], **changes: Any) -> ShapedArray:
+        """The same with another shape; how an array of it is cut has to be said anew."""
+        return self.update(**{"shape": shape, "sharding": None, **changes})
+
     def update(self, **changes: Any) -> ShapedArray:
-        """The same with other fields; how an array of another shape is cut has to be said anew."""
-        if "shape" in changes:
-            changes.setdefault("sharding", None)
+        """The same with other fields; dimensions stay cut as they were, also of another shape.
+
+        Raises:
+          ValueError: those of another shape don't fall into equal blocks, or some that were cut are gone.
+        """
         fields: dict[str, Any] = {n: getattr(self, n) for n in _FIELDS}
         fields["sharding"] = self.told
         return ShapedArray(**(fields | changes))
@@ -184,6 +192,14 @@ class ShapedArray:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
+
+
+class UnplacedArray(ShapedArray):
+    """The type of what lies nowhere yet, equal to that of an array that isn't cut: NumPy's, and what a program makes of
+    one alone. It is cut as what it is used with."""
+
+    __slots__ = ()
+    placed = False
 
 
 _FIELDS = "shape", "dtype", "weak_type", "vma", "sums"
@@ -280,7 +296,7 @@ def aval_of(x: Any) -> ShapedArray:
         if kind is not np.ndarray:
             refuse_masked(x)
         dtype = x.dtype if x.dtype == dtypes.float0 else dtypes.canonicalize(x.dtype)
-        return ShapedArray(x.shape, dtype)
+        return UnplacedArray(x.shape, dtype) if x.ndim else ShapedArray((), dtype)
     for base, _ in dtypes.PYTHON_SCALARS.items():  # subclasses: IntEnum, np.float64 and the like
         if isinstance(x, base):
             return python_scalar_aval(base)

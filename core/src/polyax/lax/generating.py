@@ -69,7 +69,7 @@ def rng_bit_generator(
     """
     params = {"shape": shape_tuple(shape), "dtype": dtypes.canonicalize(dtype), "algorithm": RandomAlgorithm(algorithm)}
     state, bits = rng_bit_generator_p.bind(key, **params)
-    return state, bits if out_sharding is None else resharded(bits, sharding_for(out_sharding, []))
+    return state, bits if out_sharding is None else resharded(bits, sharding_for(out_sharding))
 
 
 @def_rule(rng_bit_generator_p, "abstract_eval")

@@ -49,14 +49,19 @@ def _differ(ins: Operands) -> bool:
     return len({c for c in cuts if any(c) or mesh_in_force() is not None}) > 1
 
 
+def _differ_where_placed(ins: Operands) -> bool:
+    """The same, of those that don't come from the host."""
+    return _differ([a for a in ins if a.placed])
+
+
 def check_choice(which: ShapedArray, cases: Operands) -> None:
     """Raises ShardingTypeError unless what a user chooses from is cut alike; what isn't cut, too, where there is a mesh
     for all that is computed."""
-    if _differ(cases):
+    if _differ_where_placed(cases):
         raise ShardingTypeError(
             f"select cases must have the same shardings, got {types(cases)}. Cut them alike with `polyax.reshard`."
         )
-    if which.shape and _differ((which, cases[0])):
+    if which.shape and _differ_where_placed((which, cases[0])):
         raise ShardingTypeError(
             "select `which` must be scalar or have the same sharding as cases, got `which` sharding "
             f"{types([which])} but case sharding {types(cases[:1])}. Cut them alike with `polyax.reshard`."
@@ -64,7 +69,7 @@ def check_choice(which: ShapedArray, cases: Operands) -> None:
 
 
 def _joined(ins: Operands, _: Factors) -> None:
-    if _differ(ins):
+    if _differ_where_placed(ins):
         specs = ", ".join(str(spec_of(cuts_of(a))) for a in ins)
         raise ShardingTypeError(
             f"All operands should have the same sharding. Got shardings {specs} of operands {types(ins)}, to be "

@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, UnplacedArray
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes import sums
@@ -69,6 +69,8 @@ def results(
     if primitive.explicit is not None:
         return primitive.explicit(ins, outs, **params)
     mesh = mesh_of(ins)
+    if mesh is None and len(ins) == 1 and not ins[0].placed:
+        return [UnplacedArray(a.shape, a.dtype, a.weak_type) if type(a) is ShapedArray else a for a in outs]
     if mesh is None or (primitive.factors is None and (primitive.higher_order or primitive.absent.get("factors"))):
         return outs  # its programs say how, or devices have all of it
     _check_meshes(primitive, ins)

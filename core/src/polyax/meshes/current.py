@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,28 @@ def get_mesh() -> Mesh:
     return config.get("mesh") or NO_DEVICES
 
 
-def mesh_in_force() -> Mesh | None:
+def mesh_that_is_set() -> Mesh | None:
+    """That of ``set_mesh``, whatever ``use_abstract_mesh`` says of its axes."""
     return config.get("mesh")
 
 
-def mesh_for_specs() -> Mesh | None:
+def mesh_in_force() -> Mesh | None:
+    """The devices of ``set_mesh``, along the axes that are in force, which ``use_abstract_mesh`` may have changed."""
+    mesh, here = config.get("mesh"), config.get("abstract_mesh")
+    return mesh if mesh is None or here is None or here is mesh.abstract_mesh else _along(mesh, here)
+
+
+@lru_cache(512)
+def _along(mesh: Mesh, here: AbstractMesh) -> Mesh:
+    if here == mesh.abstract_mesh or here.size != mesh.size or here.manual_axes:  # manual ones are those of a region
+        return mesh
+    return Mesh(mesh.devices.reshape(here.axis_sizes), here.axis_names, here.axis_types)
+
+
+def mesh_for_specs() -> Mesh | AbstractMesh | None:
     """The mesh that specs without one are of: that in force, else the one that was entered as ``with mesh:``."""
-    return config.get("mesh") or config.get("entered_mesh")
+    here = get_abstract_mesh()
+    return mesh_in_force() or (None if here.empty else here) or config.get("entered_mesh")
 
 
 def named_sharding(spec: PartitionSpec, caller: str) -> NamedSharding:
@@ -114,7 +130,7 @@ def named_sharding(spec: PartitionSpec, caller: str) -> NamedSharding:
     Raises:
       ValueError: there is none.
     """
-    mesh = mesh_in_force()
+    mesh = mesh_that_is_set()
     if mesh is None:
         raise ValueError(f"Please set a mesh via `polyax.set_mesh` if a PartitionSpec is passed to {caller}")
     return NamedSharding(mesh, spec)

@@ -16,9 +16,21 @@ from polyax.meshes.axes import AbstractMesh, seen
 from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import NO_AXES, Cuts, PartitionSpec, Sums, spec_of, summands, sums_of, uncut
+from polyax.meshes.spec import (
+    NO_AXES,
+    UNCONSTRAINED,
+    Cuts,
+    PartitionSpec,
+    Sums,
+    axes_of,
+    spec_of,
+    summands,
+    sums_of,
+    uncut,
+)
 
 __all__ = [
+    "as_told",
     "cotangent_type",
     "cuts_of",
     "fixed_cuts",
@@ -44,12 +56,27 @@ def in_types(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
 @lru_cache(4096)
 def _in_types(sharding: NamedSharding, ndim: int, without_ones: bool) -> NamedSharding | None:
     mesh: AbstractMesh = sharding.mesh.abstract_mesh
-    explicit = {a for a in mesh.explicit_axes if not (without_ones and mesh.shape[a] == 1)}
+    explicit = set(mesh.explicit_axes) - (ones_in(mesh) if without_ones else NO_AXES)
     if not explicit:
         return None
     cuts = [tuple([a for a in names if a in explicit]) for names in sharding.cuts(ndim)]
     spec = sharding.spec
     return sharding_in_type(mesh, summands(cuts, spec.unreduced & explicit), spec.reduced & explicit)
+
+
+def ones_in(mesh: Mesh | AbstractMesh) -> frozenset[Any]:
+    """The axes of one device."""
+    return frozenset(a for a, size in mesh.axes if size == 1)
+
+
+def as_told(sharding: NamedSharding) -> PartitionSpec:
+    """What the spec says of axes that types tell of: not those of one device, if these are left out of types."""
+    ones = ones_in(sharding.mesh) if config.get("remove_size_one_mesh_axis_from_type") else NO_AXES
+    spec = sharding.spec
+    if not ones:
+        return spec
+    left = [p if p is UNCONSTRAINED else tuple([a for a in axes_of(p) if a not in ones]) for p in spec.partitions]
+    return PartitionSpec(*left, unreduced=spec.unreduced - ones, reduced=spec.reduced - ones)
 
 
 def sharding_in_type(mesh: AbstractMesh, cuts: Cuts, reduced: Sums = NO_AXES) -> NamedSharding | None:
@@ -63,13 +90,16 @@ def _fitted(shape: tuple[int, ...], sharding: Any) -> Any:
     """With an entry for each dimension.
 
     Raises:
-      ValueError: a dimension doesn't fall into equal blocks.
+      ValueError: a dimension doesn't fall into equal blocks, or the mesh has devices, of which types don't tell.
     """
     return _fitting(shape, sharding) if isinstance(sharding, NamedSharding) else sharding
 
 
 @lru_cache(4096)
 def _fitting(shape: tuple[Any, ...], sharding: NamedSharding) -> NamedSharding:
+    if isinstance(sharding.mesh, Mesh):
+        raise ValueError(f"Mesh of an aval must be an AbstractMesh. Got {sharding.mesh} of type {type(sharding.mesh)}")
+    sharding = sharding.of_rank(len(shape))
     sizes, cuts, free = sharding.mesh.shape, sharding.cuts(len(shape)), sharding.mesh.auto_axes
     if any(a in free for names in cuts for a in names):  # types don't tell of what is the partitioner's
         told = [tuple([a for a in names if a not in free]) for names in cuts]
@@ -103,7 +133,7 @@ def sharding_of(x: Any) -> Any:
 def typed(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """The type of an array that lies as ``sharding`` says."""
     told = in_types(sharding, aval.ndim) if isinstance(sharding, NamedSharding) else None
-    return aval if told is aval.told else aval.update(sharding=told)
+    return aval if told is aval.told and aval.placed else aval.update(sharding=told)
 
 
 def told(aval: ShapedArray, sharding: Any) -> ShapedArray:
@@ -143,7 +173,7 @@ def with_dim(
     aval: ShapedArray, dim: int, size: int, names: tuple[Any, ...] = (), mesh: AbstractMesh | None = None
 ) -> ShapedArray:
     """The type with a further dimension, cut along ``names`` of the mesh."""
-    wider = aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+    wider = aval.with_shape((*aval.shape[:dim], size, *aval.shape[dim:]))
     mesh = mesh_of([aval]) or mesh
     if mesh is None:
         return wider
@@ -154,7 +184,7 @@ def with_dim(
 
 def without_dim(aval: ShapedArray, dim: int) -> ShapedArray:
     """The type without a dimension."""
-    narrower = aval.update(shape=(*aval.shape[:dim], *aval.shape[dim + 1 :]))
+    narrower = aval.with_shape((*aval.shape[:dim], *aval.shape[dim + 1 :]))
     if aval.told is None:
         return narrower
     cuts = cuts_of(aval)

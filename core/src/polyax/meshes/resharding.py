@@ -14,8 +14,7 @@ from polyax.ir.primitive import Primitive, ambient, eval_trace
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.consensus import anywhere
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
-from polyax.meshes.explicit import cuts_of, mesh_of, seen, typed
-from polyax.meshes.mesh import Mesh
+from polyax.meshes.explicit import cuts_of, seen, typed
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec, sums_of
 
@@ -38,7 +37,7 @@ def untyped(x: Any) -> Any:
 
 def resharded(x: Any, sharding: NamedSharding) -> Any:
     """``x``, cut as ``sharding`` says, which its type tells along explicit axes."""
-    return reshard_p.bind1(x, sharding=sharding)
+    return reshard_p.bind1(x, sharding=sharding.of_rank(aval_of(x).ndim))
 
 
 def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **params: Any) -> Any:
@@ -47,7 +46,7 @@ def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **
     Raises:
       ShardingTypeError: it is to be a sum still to be made, along axes that operands aren't cut along.
     """
-    sharding = sharding_for(out_sharding, [aval_of(x) for x in operands if hasattr(x, "aval")])
+    sharding = sharding_for(out_sharding)
     mesh = sharding.mesh.abstract_mesh
     check_placed(sharding, compute.__name__)
     if sharding.spec.unreduced:
@@ -57,23 +56,11 @@ def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **
     def placed(*operands: Any) -> Any:
         with use_abstract_mesh(inside), anywhere():  # values that vmap maps still tell how it is cut
             result = compute(*map(_untold, operands), **params)
-        return resharded(result, _of_rank(sharding, aval_of(result).ndim))
+        return resharded(result, sharding)
 
     if sharding.spec.unreduced and ambient.trace is None:  # on its own, an operation would make the sum
         return eval_trace[0].as_one(placed, operands, (compute, sharding, *sorted(params.items())))
     return placed(*operands)
-
-
-def _of_rank(sharding: NamedSharding, ndim: int) -> NamedSharding:
-    """Without entries at the end that say nothing of dimensions that aren't there."""
-    entries = list(sharding.spec.partitions)
-    while len(entries) > ndim and entries[-1] is None:
-        entries.pop()
-    return (
-        sharding
-        if len(entries) == len(sharding.spec)
-        else sharding.update(spec=sharding.spec.update(partitions=tuple(entries)))
-    )
 
 
 def check_placed(sharding: NamedSharding, caller: str) -> None:
@@ -112,32 +99,24 @@ def _check_summed(spec: PartitionSpec, avals: Sequence[ShapedArray]) -> None:
     )
 
 
-def sharding_for(given: Any, avals: Sequence[ShapedArray], name: str = "out_sharding") -> NamedSharding:
-    """What a user says of a result, on the mesh in force, or the one that types of operands tell of.
+def sharding_for(given: Any, name: str = "out_sharding") -> NamedSharding:
+    """What a user says of a result; a spec is one of the mesh in force.
 
     Raises:
-      ValueError: there is no mesh.
+      ValueError: it is a spec, and no mesh is in force, whatever operands lie on.
       TypeError: it is no sharding.
     """
     if isinstance(given, NamedSharding):
         return given
     if not isinstance(given, PartitionSpec):
         raise TypeError(f"`{name}` should be a NamedSharding or a PartitionSpec, got {given!r} of type {type(given)}")
-    mesh = mesh_for_types(avals)
-    if mesh is None:
+    here, mesh = get_abstract_mesh(), mesh_in_force()
+    if here.empty:
         raise ValueError(
-            f"Please set a mesh via `polyax.set_mesh` if a PartitionSpec is passed to `{name}`, got {given}, or pass a "
-            "NamedSharding."
+            "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding "
+            f"instance or enter into a mesh context via `polyax.set_mesh`. Got {given}"
         )
-    return NamedSharding(mesh, given)
-
-
-def mesh_for_types(avals: Sequence[ShapedArray]) -> Mesh | AbstractMesh | None:
-    """The mesh in force, with its devices if its axes have the types in force; else the one that types tell of."""
-    abstract, mesh = get_abstract_mesh(), mesh_in_force()
-    if mesh is not None and (mesh.abstract_mesh == abstract or abstract.empty):
-        return mesh
-    return mesh_of(avals) if abstract.empty else abstract
+    return NamedSharding(here if mesh is None or mesh.abstract_mesh != here else mesh, given)
 
 
 def with_out_sharding(fun: Callable[..., Any]) -> Callable[..., Any]:

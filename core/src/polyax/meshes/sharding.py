@@ -250,6 +250,13 @@ class NamedSharding(Sharding):
             )
         return self.spec.cuts(ndim)
 
+    def of_rank(self, ndim: int) -> NamedSharding:
+        """Without entries at the end that say nothing of dimensions that aren't there."""
+        entries = self.spec.partitions
+        if len(entries) <= ndim or any(e is not None for e in entries[ndim:]):
+            return self
+        return self.update(spec=self.spec.update(partitions=entries[:ndim]))
+
     def _real_cuts(self, ndim: int) -> Cuts:
         """Without axes of one device, which cut nothing."""
         sizes, cuts = self.mesh.shape, self.cuts(ndim)

@@ -10,13 +10,9 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
-from polyax.ir.primitive import ambient
 from polyax.ir.refs import met
 from polyax.lax import lenient as lax
-from polyax.meshes.current import mesh_in_force
 from polyax.meshes.resharding import check_placed, resharded, sharding_for
-from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import PartitionSpec
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
@@ -31,7 +27,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.runtime.arrays.array import is_concrete
-from polyax.runtime.arrays.placing import check_stays, device_put, from_host
+from polyax.runtime.arrays.placing import check_stays, device_put, from_host, on_mesh_in_force
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.running import nonfinite
 
@@ -41,7 +37,7 @@ __all__ = ["array", "asarray", "astype", "copy", "frombuffer", "fromfile", "from
 def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
     """A new array where ``device`` or ``out_sharding`` says; where it is, if neither does."""
     if out_sharding is not None:
-        sharding = sharding_for(out_sharding, [])
+        sharding = sharding_for(out_sharding)
         check_placed(sharding, "polyax.numpy")
         return resharded(x, sharding)
     return x if device is None else device_put(x, device)
@@ -83,17 +79,9 @@ def array(
     if result.ndim < ndmin:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
     if device is None and out_sharding is None:
-        return result if result is object else _on_mesh_in_force(result)
+        return result if result is object else on_mesh_in_force(result)
     check_stays("array", object, device)
     return placed(result, device, out_sharding)
-
-
-def _on_mesh_in_force(x: Any) -> Any:
-    """What lies nowhere in particular, on all devices of the mesh in force, as what is computed there."""
-    mesh = mesh_in_force()
-    if mesh is None or ambient.trace is not None or not is_concrete(x) or x.committed:
-        return x
-    return device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def _by_position(args: tuple[Any, ...], *given: Any) -> dict[str, Any]:

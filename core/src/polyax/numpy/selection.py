@@ -32,6 +32,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.reductions import refuse_out
 from polyax.numpy.shapes import along, ravel
 from polyax.numpy.ufuncs import maximum, minimum
+from polyax.runtime.arrays.placing import on_mesh_in_force
 
 __all__ = [
     "argmax", "argmin", "argsort", "argwhere", "clip", "digitize", "flatnonzero", "lexsort", "nan_to_num", "nonzero",
@@ -233,7 +234,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
             "transformations.",
         )
-        return tuple(as_array(p.astype(dtypes.default_int())) for p in np.nonzero(np.asarray(a)))
+        return tuple(on_mesh_in_force(as_array(p.astype(dtypes.default_int()))) for p in np.nonzero(np.asarray(a)))
     if not a.size:
         return (lax.full((size,), 0, dtypes.default_int()),) * a.ndim  # as JAX does it, without regard to fill_value
     return _positions_of_true(ravel(as_mask(a)), a.shape, size, _fills(fill_value, a.ndim))

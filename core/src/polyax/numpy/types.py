@@ -10,6 +10,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.numpy.arrays import asarray
 from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, exact, is_arraylike, unwrap
+from polyax.runtime.arrays.placing import on_mesh_in_force
 
 __all__ = [
     "ComplexWarning",
@@ -82,10 +83,10 @@ class _ScalarMeta(type):
     def __call__(cls, x: Any) -> Any:
         dtype = canonical_dtype(cls.dtype)
         if dtypes.is_python_scalar(x):
-            return ensure_array(cls.__name__, exact(x, dtype))
+            return on_mesh_in_force(ensure_array(cls.__name__, exact(x, dtype)))
         if not is_arraylike(x):  # arrays and tracers may be in it
             return asarray(x, dtype)
-        return ensure_array(cls.__name__, convert(unwrap(x), dtype))
+        return on_mesh_in_force(ensure_array(cls.__name__, convert(unwrap(x), dtype)))
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls.dtype.type)

@@ -135,7 +135,7 @@ class ufunc:
 
     def _made(self, *xs: Any) -> Any:
         """The dtype of what the function makes of scalars like ``xs``."""
-        scalars = [aval_of(x).update(shape=()) for x in xs]
+        scalars = [aval_of(x).with_shape(()) for x in xs]
         (made,) = trace_to_jaxpr(lambda *ys: [as_array(self._call(*ys))], scalars).out_avals
         return made.dtype
 

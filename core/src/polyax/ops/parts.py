@@ -102,8 +102,8 @@ def _gather_abstract(
 ) -> list[ShapedArray]:
     d = all_gather_dimension
     if tiled:
-        return [x.update(shape=_replaced(x.shape, d, x.shape[d] * axis_size))]
-    return [x.update(shape=_with(x.shape, d, axis_size))]
+        return [x.with_shape(_replaced(x.shape, d, x.shape[d] * axis_size))]
+    return [x.with_shape(_with(x.shape, d, axis_size))]
 
 
 @def_rule(reduce_scatter_p, "abstract_eval")
@@ -112,7 +112,7 @@ def _scatter_abstract(
 ) -> list[ShapedArray]:
     d = scatter_dimension
     check_parts("psum_scatter", x, d, axis_size, tiled, axis_name)
-    return [x.update(shape=_replaced(x.shape, d, x.shape[d] // axis_size) if tiled else _without(x.shape, d))]
+    return [x.with_shape(_replaced(x.shape, d, x.shape[d] // axis_size) if tiled else _without(x.shape, d))]
 
 
 @def_rule(all_to_all_p, "abstract_eval")
@@ -121,9 +121,9 @@ def _all_to_all_abstract(
 ) -> list[ShapedArray]:
     check_parts("all_to_all", x, split_axis, axis_size, tiled, axis_name)
     if not tiled:
-        return [x.update(shape=_with(_without(x.shape, split_axis), concat_axis, axis_size))]
+        return [x.with_shape(_with(_without(x.shape, split_axis), concat_axis, axis_size))]
     shape = _replaced(x.shape, split_axis, x.shape[split_axis] // axis_size)
-    return [x.update(shape=_replaced(shape, concat_axis, shape[concat_axis] * axis_size))]
+    return [x.with_shape(_replaced(shape, concat_axis, shape[concat_axis] * axis_size))]
 
 
 linear(

@@ -66,7 +66,7 @@ def _slice_for_each_id(name: str, data: Any, ids: ShapedArray) -> Any:
     if missing < 0 or any(have not in (1, want) for have, want in zip(x.shape, wanted[missing:], strict=True)):
         raise ValueError(
             f"{name} needs one id for each slice of data along its first dimension: got {x} and {ids}, "
-            f"and {x} doesn't broadcast to {ids.update(shape=wanted, dtype=x.dtype)}."
+            f"and {x} doesn't broadcast to {ids.with_shape(wanted, dtype=x.dtype)}."
         )
     return data if x.shape == wanted else broadcast_in_dim(data, wanted, range(missing, len(wanted)))
 

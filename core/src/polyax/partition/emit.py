@@ -146,7 +146,7 @@ class BlockEmitter:
         found = self.way(aval, before, after, parts)
         for step, nbytes, shape in zip(found.steps, found.nbytes, found.shapes, strict=True):
             if step.kind not in reshard.FREE:
-                self._note(step.kind, step.axes, aval.update(shape=shape), nbytes, why(before, after))
+                self._note(step.kind, step.axes, aval.with_shape(shape), nbytes, why(before, after))
         return follow(block, found.steps, self.sizes)
 
     def _note(self, kind: str, axes: Names, aval: ShapedArray, nbytes: int, reason: str) -> None:

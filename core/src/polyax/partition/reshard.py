@@ -82,7 +82,7 @@ def block_shape(shape: Sequence[int], cuts: Cuts, sizes: Mapping[Any, int]) -> t
 
 def block_aval(aval: ShapedArray, cuts: Cuts, axes: Axes) -> ShapedArray:
     """The type of a block of an array of type ``aval``."""
-    return aval.update(shape=block_shape(aval.shape, cuts, dict(axes)))
+    return aval.with_shape(block_shape(aval.shape, cuts, dict(axes)))
 
 
 @lru_cache(8192)

@@ -48,7 +48,7 @@ def _by_rows(eqn: Eqn, made: Made) -> list[Eqn]:
         if row is None or d not in getattr(numbers, collapsed) or indices.aval.shape[row] != array.aval.shape[d]:
             continue
         rest = [n for n in range(count) if n != k]
-        fewer = Var(indices.aval.update(shape=(*indices.aval.shape[:-1], count - 1)))
+        fewer = Var(indices.aval.with_shape((*indices.aval.shape[:-1], count - 1)))
         new = numbers._replace(**{
             collapsed: tuple([n for n in getattr(numbers, collapsed) if n != d]),
             pointed: tuple([dims[n] for n in rest]),

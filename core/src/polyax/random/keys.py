@@ -18,7 +18,7 @@ from polyax.ops.basis import random_wrap_p
 from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p
 from polyax.random import generators, threefry
 from polyax.random.generators import generator, generator_for, is_typed
-from polyax.runtime.arrays.placing import from_host
+from polyax.runtime.arrays.placing import from_host, on_mesh_in_force
 from polyax.runtime.contract.tracebacks import warn_user
 
 _seed = jit(threefry.seed, inline=True)
@@ -46,7 +46,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     own = generator_for("key", impl, dtype)
     seed = _offset(seed)
     if _is_plain_integer(seed) and own.name in _SEEDED_AT_ONCE:
-        return from_host(_host_words(seed, own), aval=ShapedArray((), prng.key_dtype(own)))
+        return on_mesh_in_force(from_host(_host_words(seed, own), aval=ShapedArray((), prng.key_dtype(own))))
     return _typed_seed(_check_seed("key", seed), impl=own)
 
 
@@ -70,7 +70,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     own = generator(impl)
     seed = _offset(seed)
     if _is_plain_integer(seed) and own.name in _SEEDED_AT_ONCE:
-        return from_host(_host_words(seed, own))
+        return on_mesh_in_force(from_host(_host_words(seed, own)))
     seed = _check_seed("PRNGKey", seed)
     return _seed(seed) if own is generators.THREEFRY else random_unwrap_p.bind1(_typed_seed(seed, impl=own))
 

@@ -5,7 +5,6 @@ All that trace a function on demand begin here. Must not know what is done with 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -18,8 +17,6 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.lazy import lazy
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import met
-from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
-from polyax.meshes.explicit import mesh_of, seen
 from polyax.trace.aliases import refuse_both, refuse_returned, refuse_twice
 from polyax.trace.flat import TO_SET, Flat, arg_names, check_callable, leaf_names, name_of
 from polyax.trace.positions import UNMARKED, Positions
@@ -253,8 +250,7 @@ class UserCall:
     def record(self, avals: Sequence[ShapedArray]) -> TracedFunction:
         """The program for leaves of these types."""
         flat = self.flat()
-        with _mesh_told(avals):
-            closed = trace_to_jaxpr(flat, avals, name=self.signature.name, origin=self.source())
+        closed = trace_to_jaxpr(flat, avals, name=self.signature.name, origin=self.source())
         assert flat.out_tree is not None
         if met.any:
             if not self.signature.aliases:
@@ -293,12 +289,6 @@ class UserCall:
 def axes_around() -> tuple[tuple[Any, int], ...]:
     """Names and sizes; those that types tell of in front."""
     return (*((name, 0) for name in sorted(ambient.varying, key=str)), *ambient.axis_env.items())
-
-
-def _mesh_told(avals: Sequence[ShapedArray]) -> contextlib.AbstractContextManager[Any]:
-    """Without a mesh in force, it is the one that types of arguments tell of."""
-    mesh = mesh_of(avals) if seen.any and get_abstract_mesh().empty else None
-    return contextlib.nullcontext() if mesh is None else use_abstract_mesh(mesh)
 
 
 def with_static(fun: Callable[..., Any], static: Static) -> Callable[..., Any]:

@@ -167,12 +167,12 @@ def _once(axis: AxisData, ct: Any, dim: int | None) -> Any:
 
 def _example(zero: Zero, dim: int | None) -> Zero:
     shape = zero.aval.shape
-    return zero if dim is None else Zero(zero.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
+    return zero if dim is None else Zero(zero.aval.with_shape(shape[:dim] + shape[dim + 1 :]))
 
 
 def _mapped_zero(axis: AxisData, zero: Zero, dim: int | None) -> Zero:
     shape = zero.aval.shape
-    return zero if dim is None else Zero(zero.aval.update(shape=(*shape[:dim], axis.size, *shape[dim:])))
+    return zero if dim is None else Zero(zero.aval.with_shape((*shape[:dim], axis.size, *shape[dim:])))
 
 
 def _cotangent_at(axis: AxisData, ct: Any, dim: int | None, wanted: int | None) -> Any:
@@ -226,7 +226,7 @@ def _lin_batch(
         *dots,
         backward=mapped_backward(backward, axis, where, [0] * len(out_avals)),
         perturbed=perturbed,
-        out_avals=tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals),
+        out_avals=tuple(a.with_shape((axis.size, *a.shape)) for a in out_avals),
         name=name,
     )
     return outs, [0] * len(outs)

@@ -120,7 +120,7 @@ def scalar_program(name: str, computation: Callable[..., Any], operands: Sequenc
       TypeError: its results aren't like its arguments.
     """
     check_callable(computation)
-    avals = [aval_of(x).update(shape=(), weak_type=False) for x in operands]
+    avals = [aval_of(x).with_shape((), weak_type=False) for x in operands]
     like = tree_unflatten(tree, avals)
     program, out_tree = trace_tree(computation, (like, like))
     if any(isinstance(c, Tracer) for c in program.consts):

@@ -67,7 +67,7 @@ def applied(func: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _program(func: Callable[[Any], Any], operand: Any) -> ClosedJaxpr:
-    aval = aval_of(operand).update(shape=(), weak_type=False)
+    aval = aval_of(operand).with_shape((), weak_type=False)
     program, _ = trace_tree(func, (aval,))
     found = program.out_avals
     if len(found) != 1 or found[0].shape or found[0].dtype != aval.dtype:

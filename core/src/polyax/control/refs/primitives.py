@@ -110,7 +110,7 @@ def _empty_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, ty: ShapedArr
 
 @def_rule(empty_ref_p, "batch")
 def _empty_batch(axis: AxisData, args: Any, dims: Any, *, ty: ShapedArray, memory_space: Any) -> Any:
-    wider = ty.update(shape=(axis.size, *ty.shape))
+    wider = ty.with_shape((axis.size, *ty.shape))
     return empty_ref_p.bind_all(ty=wider, memory_space=memory_space), [0]
 
 
@@ -176,7 +176,7 @@ def _at(ref: ShapedArray, indices: Indices) -> ShapedArray:
 
 
 def _part(held: ShapedArray, indices: Indices) -> ShapedArray:
-    return held if not indices else held.update(shape=shape_at(held.shape, indices))
+    return held if not indices else held.with_shape(shape_at(held.shape, indices))
 
 
 @def_rule(get_p, "abstract_eval")

@@ -126,12 +126,12 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
         return aval
     if not 0 <= axis < aval.ndim or aval.shape[axis] != size:
         raise ValueError(f"mapped_aval: axis {axis} of {aval} must exist and have {size} elements")
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+    return aval.with_shape(aval.shape[:axis] + aval.shape[axis + 1 :])
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: None = None) -> ShapedArray:
     """The type of a batch of ``size`` examples of type ``aval``."""
-    return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return aval if axis is None else aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
 def valid_jaxtype(x: Any) -> bool:

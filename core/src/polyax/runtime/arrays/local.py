@@ -70,7 +70,7 @@ def local_part(x: Array) -> Array:
     if x.is_fully_addressable:
         return x
     shape, layout = local_sharding(x.sharding, x.shape)
-    return Array.of_parts(told(x.aval.update(shape=shape), layout), x.parts, layout)
+    return Array.of_parts(told(x.aval.with_shape(shape), layout), x.parts, layout)
 
 
 def of_local_part(x: Any, shape: Sequence[int], sharding: Sharding) -> Array:
@@ -86,11 +86,11 @@ def of_local_part(x: Any, shape: Sequence[int], sharding: Sharding) -> Array:
             f"process {processes.here().rank} has a part of shape {local} of an array of shape {tuple(shape)} with "
             f"{sharding}, and was given one of shape {aval.shape}"
         )
-    block = aval.update(shape=sharding.shard_shape(shape))
+    block = aval.with_shape(sharding.shard_shape(shape))
     parts = on_devices(x, block, layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) and x._device is not None else set[int]()
     return Array.of_parts(
-        told(block.update(shape=tuple(shape)), sharding),
+        told(block.with_shape(tuple(shape)), sharding),
         [p.__copy__() if id(p) in mine else p for p in parts],
         sharding,
     )

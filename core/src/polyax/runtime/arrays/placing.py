@@ -14,7 +14,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import ambient, def_rule, note
-from polyax.meshes.current import named_sharding, without_mesh
+from polyax.meshes.current import mesh_in_force, named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
 from polyax.meshes.formats import Format
 from polyax.meshes.memories import DEFAULT, MemorySpace
@@ -216,7 +216,7 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
     if isinstance(layout, NamedSharding) and layout.spec.unreduced:
         return _as_summands(x, layout)
     aval = aval_of(x)
-    found = on_devices(x, aval.update(shape=_block_shape(aval, layout)), layout)
+    found = on_devices(x, aval.with_shape(_block_shape(aval, layout)), layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()
     aval = told(aval, layout)
     parts = [part.__copy__() if id(part) in mine else part for part in found]
@@ -259,7 +259,8 @@ def _block_shape(aval: ShapedArray, layout: Sharding) -> tuple[int, ...]:
         return layout.shard_shape(aval.shape)
     except ValueError as e:
         raise type(e)(
-            f"One of device_put args, of type {aval}, is incompatible with its sharding annotation {layout}: {e}"
+            f"One of device_put args, of type {aval.str_short()}, is incompatible with its sharding annotation "
+            f"{layout}: {e}"
         ) from None
 
 
@@ -391,6 +392,15 @@ def part_with(x: Array, index: Any) -> tuple[Array, Any]:
             if first <= row < last and part.shape[1:] == x.shape[1:]:
                 return part, (row - first, *rest)
     return x, index
+
+
+def on_mesh_in_force(x: Any) -> Any:
+    """What has just come from the host, outside of programs: on all devices of the mesh in force, as all else that is
+    computed there."""
+    mesh = mesh_in_force()
+    if mesh is None or ambient.trace is not None or not is_concrete(x) or x.committed:
+        return x
+    return device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def everywhere(x: Array, layout: NamedSharding) -> Array:

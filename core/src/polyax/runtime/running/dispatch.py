@@ -222,7 +222,7 @@ def _on_parts(
     (shape,) = shapes
     block = layout.shard_shape(shape)
     parts = [
-        on_devices(x, a.update(shape=block), layout)
+        on_devices(x, a.with_shape(block), layout)
         if a.shape
         else x.parts
         if is_concrete(x) and x._device is None
@@ -230,7 +230,7 @@ def _on_parts(
         for x, a in zip(args, avals, strict=True)
     ]
     devices = [d for d in layout.device_list if d.is_addressable]
-    blocks = tuple([a.update(shape=block) if a.shape else a for a in avals])
+    blocks = tuple([a.with_shape(block) if a.shape else a for a in avals])
     pairs = zip(devices, zip(*parts, strict=True), strict=True)
     results = [_on_device(primitive, xs, blocks, params, device.chosen) for device, xs in pairs]
     told = next((a.told for a in avals if a.told is not None), None)

@@ -34,7 +34,7 @@ def run_marked(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 def dense_type(x: Any) -> ShapedArray:
     """The type of the dense array that ``x`` stands for."""
-    return aval_of(x.data).update(shape=x.shape) if is_sparse(x) else aval_of(x)
+    return aval_of(x.data).with_shape(x.shape) if is_sparse(x) else aval_of(x)
 
 
 def interpreted(fun: Callable[..., Any]) -> Callable[..., Any]:

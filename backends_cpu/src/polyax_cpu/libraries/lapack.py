@@ -20,7 +20,17 @@ from polyax.ops.qr import qr_p
 from polyax.ops.schur import schur_p
 from polyax.ops.spectral import eigh_p, householder_product_p, svd_p
 from polyax_cpu import compiler
-from polyax_cpu.libraries import interleaved, jacobi, openblas, reflecting, routines, small, spectral, unsymmetric
+from polyax_cpu.libraries import (
+    alone,
+    interleaved,
+    jacobi,
+    openblas,
+    reflecting,
+    routines,
+    small,
+    spectral,
+    unsymmetric,
+)
 from polyax_cpu.libraries.routines import BITS, LETTERS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
@@ -89,9 +99,14 @@ def _qr(w: RoutineWriter) -> None:
     m, n, k, least, most = w.sizes
     a, taus = w.scratch(m * most), w.scratch(least)
     with w.items(m * n, m * k, k * n) as (x, q, r):
-        w.transpose(x, a, n, m)
-        w.lapack("geqrf", m, n, a, m, taus)
-        _write_qr(w, a, taus, q, r)
+        _factor_qr(w, a, taus, x, q, r)
+
+
+def _factor_qr(w: RoutineWriter, a: Any, taus: Any, x: Any, q: Any, r: Any) -> None:
+    m, n, *_ = w.sizes
+    w.transpose(x, a, n, m)
+    w.lapack("geqrf", m, n, a, m, taus)
+    _write_qr(w, a, taus, q, r)
 
 
 def _pivoted_qr(w: RoutineWriter) -> None:
@@ -181,7 +196,7 @@ class NativeFactors:
 class _Way(NamedTuple):
     """Who writes the function, with which of the primitive's parameters; its sizes by those of operands and results;
     operations for each element and column of a matrix; who writes it for many small matrices, and for which; how many
-    parts one matrix has that can be computed apart."""
+    parts one matrix has that can be computed apart; who writes it for one small matrix."""
 
     write: Callable[..., None]
     sizes: Callable[[Avals, Avals], tuple[int, ...]]
@@ -190,6 +205,14 @@ class _Way(NamedTuple):
     many: Callable[..., None] | None = None
     fits: Callable[[Avals, str], bool] = interleaved.fits
     parts: Callable[[Avals, Mapping[str, Any]], int] | None = None
+    alone: Callable[[int], Callable[..., None]] | None = None
+    """Who writes it for one small matrix, whose rows are vectors of so many lanes."""
+
+    def writer(self, args: Avals, outs: Avals, letter: str) -> Callable[..., None]:
+        if self.many is not None and self.fits(args, letter):
+            return self.many
+        lanes = self.alone and alone.lanes(args, outs, letter)
+        return self.alone(lanes) if self.alone and lanes else self.write
 
 
 def _order(args: Avals, outs: Avals) -> tuple[int, ...]:
@@ -230,7 +253,7 @@ def _right_sides(args: Avals, params: Mapping[str, Any]) -> int:
 
 _FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 _WAYS: dict[Primitive, _Way] = {
-    solve.cholesky_p: _Way(_cholesky, _order, 1, many=interleaved.cholesky),
+    solve.cholesky_p: _Way(_cholesky, _order, 1, many=interleaved.cholesky, alone=alone.cholesky),
     solve.triangular_solve_p: _Way(
         _triangular_solve, _system, 1, _FLAGS, interleaved.triangular_solve, parts=_right_sides
     ),
@@ -243,7 +266,8 @@ _WAYS: dict[Primitive, _Way] = {
     schur_p: _Way(unsymmetric.schur, _order, 50, ("compute_schur_vectors",)),
     householder_product_p: _Way(_householder_product, _product_sizes, 4, many=reflecting.householder_product),
 }
-_QR, _PIVOTED_QR = _Way(_qr, _qr_sizes, 8, many=reflecting.qr), _Way(_pivoted_qr, _qr_sizes, 8)
+_QR = _Way(_qr, _qr_sizes, 8, many=reflecting.qr, alone=lambda lanes: alone.qr(lanes, _factor_qr))
+_PIVOTED_QR = _Way(_pivoted_qr, _qr_sizes, 8)
 _R = _Way(_r, _r_sizes, 4, many=reflecting.r_alone)
 _SINGULAR_VALUES = _Way(spectral.singular_values, _matrix, 20, (), jacobi.singular_values, jacobi.fits)
 _SVD = _Way(spectral.svd, _matrix, 60, ("full_matrices",), jacobi.svd, jacobi.fits)
@@ -264,9 +288,10 @@ def _native(way: Chooser) -> Callable[..., tuple[int, NativeFactors]]:
     def native(args: Avals, outs: Avals, params: Mapping[str, Any]) -> tuple[int, NativeFactors]:
         chosen, x = way(args, params), args[-1] if len(args[-1].shape) == len(args[0].shape) else args[0]
         flags = tuple((name, params[name]) for name in chosen.flags)
-        letter, many = LETTERS[x.dtype.name], chosen.many
-        write = many if many is not None and chosen.fits(args, letter) else chosen.write
-        code = _function(write, letter, flags, len(chosen.sizes(args, outs)), len(args) + len(outs))
+        letter = LETTERS[x.dtype.name]
+        code = _function(
+            chosen.writer(args, outs, letter), letter, flags, len(chosen.sizes(args, outs)), len(args) + len(outs)
+        )
         flops, count = chosen.work * args[0].size * x.shape[-1], math.prod(x.shape[:-2])
         extent = chosen.parts(args, params) if count == 1 and chosen.parts else count
         return code.address("compute"), NativeFactors(chosen.sizes(args, outs), extent, flops)

@@ -97,6 +97,25 @@ def test_quotients_beside_whole_numbers(dtype: np.dtype, name: str) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("name", ["div", "floordiv", "rem", "mod"])
+@pytest.mark.parametrize("dtype", [np.dtype(f"{sign}int{n}") for sign in ("", "u") for n in (8, 16, 32, 64)], ids=str)
+def test_quotients_by_constants_need_no_floats(dtype: np.dtype, name: str) -> None:
+    """Processors multiply instead of dividing."""
+    limits, axis = np.iinfo(dtype), Axis(SIZE)
+    numbers = values(dtype, np.random.default_rng(0))
+    operands = (Operand((SIZE,), dtype, "in"), Operand((SIZE,), dtype, "out"))
+    for divisor in (1, 2, 3, 7, 64, 100, 0, -1, -3, limits.min, limits.max):
+        if divisor < limits.min:
+            continue
+        with consing():
+            x = op(name, load(0, dtype, (index(axis),)), const(divisor, dtype))
+            kernel = Kernel((axis,), (Stage((), (Store(1, (index(axis),), x),)),), operands)
+            got, expected = outcomes(kernel, [numbers])
+            text = kernels.source(kernel)
+        np.testing.assert_array_equal(got, expected, err_msg=f"by {divisor}")
+        assert divisor in (0, -1) or "itofp" not in text
+
+
 @pytest.mark.parametrize("source", [*CASTS, "float16", "bfloat16"])
 def test_casts_are_total(source: str) -> None:
     rng = np.random.default_rng(1)

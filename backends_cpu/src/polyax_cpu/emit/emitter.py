@@ -189,7 +189,7 @@ class LlvmEmitter(Emitter[IrValue]):
         """Never traps: by 0 and by -1 a division by 1 takes its place, and the result is put right."""
         zero = y.compare("==", 0)
         minus = y.compare("==", -1) if signed else self.b.const(False, "i1")
-        safe = self.b.select(zero | minus, 1, y)
+        safe = y if _divides_by_itself(y) else self.b.select(zero | minus, 1, y)
         quotient = self._quotient(signed, x, safe)
         rest = x - quotient * safe
         quotient = self.b.select(minus, -x, quotient)
@@ -458,6 +458,11 @@ class LlvmEmitter(Emitter[IrValue]):
         self.ahead.passes += 1
         totals = self.lanes.fold(stop, neutral, body, combine, width)
         return [combine(n, x, y) for n, (x, y) in enumerate(zip(inits, totals, strict=True))]
+
+
+def _divides_by_itself(y: IrValue) -> bool:
+    """Whether a divisor is a number that isn't 0 or -1."""
+    return y.is_constant and y.name.lstrip("-").isdecimal() and int(y.name) not in (0, -1)
 
 
 def _neutral(combine: str, dtype: np.dtype) -> Any:

@@ -186,6 +186,7 @@ def test_masks_repeat_what_they_are_wider_than():
             wanted = getattr(np, name)(wide, axis=axis, where=mask, keepdims=True)
             found = getattr(jnp, name)(a, axis=axis, where=mask, keepdims=True)
             np.testing.assert_allclose(found, wanted, rtol=1e-6, err_msg=f"{name} {axis}")
+    np.testing.assert_allclose(jnp.nanmean(a[:, None], axis=(0, 2), where=mask[:, :1]), [8 / 3, 8 / 3], rtol=1e-6)
     with pytest.raises(ValueError, match="fewer dimensions"):
         jnp.nanmean(a[0], where=mask)
     with pytest.raises(ValueError, match="jnp.nanvar: where must be None or a boolean array"):

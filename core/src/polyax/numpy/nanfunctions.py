@@ -69,12 +69,12 @@ nanmin = _nan_extremum("nanmin", reductions.min, np.inf, "``min`` without regard
 
 
 def _with_mask(name: str, a: Any, where: Any) -> tuple[Any, Any]:
-    """``a``, as often as a mask of as many dimensions repeats it, and which of its elements count."""
+    """``a``, as often as a mask of no more dimensions repeats it, and which of its elements count."""
     a, mask = ensure_array(name, a), reductions.mask_of(name, where)
     if mask is None:
         return a, lax.bitwise_not(isnan(a))
     mask = as_array(mask)
-    if mask.ndim == a.ndim:
+    if mask.ndim <= a.ndim:
         a, mask = broadcast_arrays(a, mask)
     return a, lax.bitwise_not(isnan(a)) & mask
 

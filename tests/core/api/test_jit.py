@@ -10,6 +10,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax.experimental.pjit import pjit
 from polyax.runtime.running import dispatch
 
 
@@ -326,3 +327,10 @@ def test_static_arguments_that_cannot_be_compared(error):
 def test_the_function_is_given_by_position():
     with pytest.raises(TypeError, match="positional-only arguments passed as keyword arguments: 'fun'"):
         polyax.jit(fun=jnp.sin)
+
+
+def test_none_is_no_function():
+    for decorator in (polyax.jit, pjit):
+        with pytest.raises(TypeError, match="Expected a callable value, got None"):
+            decorator(None)
+        assert decorator(static_argnums=0)(lambda n: n + 1)(2) == 3

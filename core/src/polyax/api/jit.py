@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from types import FunctionType, MethodType
+from types import EllipsisType, FunctionType, MethodType
 from typing import Any
 
 from polyax.api.arguments import shapes
@@ -50,7 +50,7 @@ from polyax.trace.views import holds_parts
 
 
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., Any] | EllipsisType = ...,
     /,
     *,
     in_shardings: Any = None,
@@ -90,7 +90,7 @@ def jit(
         check_leaves(name, value)
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
     settings = (*settings, in_shardings, out_shardings, options, keep_unused)
-    if fun is None:
+    if fun is ...:
         return lambda f: PjitFunction(f, *settings)
     return PjitFunction(fun, *settings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import EllipsisType
 from typing import Any
 
 from polyax.api.jit import PjitFunction, jit
@@ -47,7 +48,7 @@ class _OnEnteredMesh(PjitFunction):
             return self._within.trace(*args, **kwargs)
 
 
-def pjit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def pjit(fun: Callable[..., Any] | EllipsisType = ..., /, **options: Any) -> Any:
     """``jit``, for which the mesh of ``with mesh:`` is the one in force.
 
     There, a sharding that is given as None is that of what is the same everywhere.
@@ -58,7 +59,7 @@ def pjit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     ...     print(pjit(lambda x: x + 1, out_shardings=None)(1).sharding.spec)
     P()
     """
-    if fun is None:
+    if fun is ...:
         return functools.partial(pjit, **options)
     given = {name: _said(options[name]) for name in ("in_shardings", "out_shardings") if name in options}
     return _OnEnteredMesh.of(jit(fun, **options), jit(fun, **options | given))

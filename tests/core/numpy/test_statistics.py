@@ -191,3 +191,19 @@ def test_masks_repeat_what_they_are_wider_than():
         jnp.nanmean(a[0], where=mask)
     with pytest.raises(ValueError, match="jnp.nanvar: where must be None or a boolean array"):
         jnp.nanvar(a, where=np.array([1, 0, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.nansum(X, where=X), ValueError, "jnp.nansum: where must be None or a boolean array; got where.d"),
+        (lambda: jnp.nanmax(X, where=X), ValueError, "got where.dtype=dtype('float32')."),
+        (lambda: jnp.average(X, weights=[1, 2]), TypeError, "average requires ndarray or scalar arguments, got <class "
+         "'list'> at position 1."),
+        (lambda: jnp.nanmedian(X * 1j), ValueError, "does not support complex input, as the operation is poorly def"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

@@ -27,6 +27,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.numpy.shapes import along, atleast_1d, atleast_2d, atleast_3d, ravel
+from polyax.ops.joining import refuse_unequal
 
 __all__ = ["append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat", "stack", "vstack"]
 
@@ -86,8 +87,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.stack is not supported.")
     operands = _operands("stack", arrays, dtype)
-    if any(a.shape != operands[0].shape for a in operands):
-        raise ValueError("All input arrays must have the same shape.")
+    refuse_unequal([a.shape for a in operands])
     axis = canonicalize_axis(axis, operands[0].ndim + 1)
     return lax.concatenate([lax.expand_dims(a, (axis,)) for a in operands], axis)
 

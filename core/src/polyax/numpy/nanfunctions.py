@@ -40,7 +40,7 @@ def _nan_reduction(name: str, reduction: Callable[..., Any], fill: float, doc: s
         where: Any = None,
     ) -> Any:
         filled, _ = _without_nan(name, a, fill)
-        return reduction(filled, axis, dtype, out, keepdims, initial, where)
+        return reduction(filled, axis, dtype, out, keepdims, initial, reductions.mask_of(name, where))
 
     return named(fun, name, doc)
 
@@ -54,7 +54,7 @@ def _nan_extremum(name: str, reduction: Callable[..., Any], worst: float, doc: s
         a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
     ) -> Any:
         filled, missing = _without_nan(name, a, worst)
-        result = reduction(filled, axis, out, keepdims, initial, where)
+        result = reduction(filled, axis, out, keepdims, initial, reductions.mask_of(name, where))
         if missing is None or initial is not None:
             return result
         return choose(reductions.all(missing, axis, keepdims=keepdims, where=where), np.nan, result)

@@ -54,7 +54,9 @@ def mask_of(name: str, where: Any) -> Any:
     check_arraylike(name, where)
     where = unwrap(where)
     if aval_of(where).dtype != np.dtype(bool):
-        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={aval_of(where).dtype}.")
+        raise ValueError(
+            f"jnp.{name}: where must be None or a boolean array; got where.dtype={aval_of(where).dtype!r}."
+        )
     return where
 
 
@@ -402,6 +404,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     >>> jnp.average(jnp.array([1.0, 5.0]), weights=jnp.array([3.0, 1.0])).item()
     2.0
     """
+    check_arraylike("average", a, *[] if weights is None else [weights])
     a = ensure_array("average", a)
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)

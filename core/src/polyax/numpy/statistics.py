@@ -120,7 +120,7 @@ def _quantile(
     (a, *given), (q,) = inexact(name, a, *[w for w in (weights,) if w is not None]), inexact(name, q)
     kind = a.dtype
     if kind in dtypes.COMPLEX:
-        raise ValueError(f"{name} does not support complex numbers, which have no order.")
+        raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
     if kind in dtypes.NARROW:  # it isn't promoted by itself

@@ -79,14 +79,21 @@ def _concatenate_batch(axis: Any, args: Any, dims: Any, *, dimension: int) -> An
     return concatenate_p.bind_all(*operands, dimension=dimension + 1), [0]
 
 
+def refuse_unequal(shapes: Sequence[tuple[int, ...]]) -> None:
+    """Raises ValueError unless arrays of these shapes can be stacked."""
+    told = ", ".join(map(str, shapes))
+    if len({len(s) for s in shapes}) > 1:
+        raise ValueError(f"Cannot stack arrays with different numbers of dimensions: got {told}.")
+    if len({*shapes}) > 1:
+        raise ValueError(f"All input arrays must have the same shape. Got {told}.")
+
+
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """``operands`` of one shape, joined along a new dimension."""
     if len(operands) == 0:
         raise ValueError("stack expects at least one operand, got 0.")
-    shapes = {np.shape(x) for x in operands}
-    if len(shapes) > 1:
-        raise ValueError(f"All input arrays must have the same shape. Got {', '.join(map(str, shapes))}.")
-    (shape,) = shapes
+    shape, *_ = shapes = [np.shape(x) for x in operands]
+    refuse_unequal(shapes)
     axis = canonical_axis(axis, len(shape) + 1)
     new = (*shape[:axis], 1, *shape[axis:])
     return concatenate([reshape(x, new) for x in operands], axis)

@@ -137,3 +137,18 @@ def test_texts_are_parsed_where_a_type_is_given() -> None:
         jnp.float32("one")
     with pytest.raises(TypeError, match="with dtype <U3 is not a valid JAX array type"):
         jnp.asarray("1.5")
+
+
+def test_bytes_of_arrays_are_read_anew() -> None:
+    x = jnp.arange(4, dtype="float32").reshape(2, 2)
+    assert jnp.frombuffer(x, "float32").tolist() == [0, 1, 2, 3]
+    assert jnp.frombuffer(x, "int32", count=2, offset=4).tolist() == [0x3F800000, 0x40000000]
+    assert jnp.frombuffer(x.T, "float32").tolist() == [0, 2, 1, 3]
+    with pytest.raises(TypeError, match="a bytes-like object is required"):
+        jax.jit(lambda x: jnp.frombuffer(x, "float32"))(x)
+
+
+@pytest.mark.parametrize("divide", [jnp.floor_divide, jnp.divmod, lambda x, y: x // y])
+def test_no_floors_of_complex_numbers(divide) -> None:
+    with pytest.raises(TypeError, match="does not support complex-valued inputs"):
+        divide(jnp.array(1j), 2)

@@ -231,7 +231,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """An array of the bytes of ``buffer``, read as ``dtype``."""
+    """An array of the bytes of ``buffer``, which may be an array itself, read as ``dtype``."""
+    buffer = np.asarray(buffer) if is_concrete(buffer) else buffer
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
 
 

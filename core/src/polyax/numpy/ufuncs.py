@@ -291,7 +291,7 @@ def _signs_differ(rest: Any, divisor: Any) -> Any:
 def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     dtype = aval_of(x1).dtype
     if dtype in dtypes.COMPLEX:
-        raise TypeError("floor_divide and divmod are not defined for complex numbers.")
+        raise TypeError("floor_divide does not support complex-valued inputs")
     rest = _rem(x1, x2)
     if dtypes.is_unsigned(dtype):
         return lax.div(x1, x2), rest

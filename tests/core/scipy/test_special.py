@@ -503,6 +503,8 @@ def test_associated_legendre_functions(name: str) -> None:
 
 LEGENDRE_REFUSED = {
     "orders": (lambda z: special.lpmn(2, 3, z), NotImplementedError, "m!=n are not yet supported"),
+    "number": (lambda z: special.lpmn(2, 2, 0.5), ValueError, "z must be a 1D array"),
+    "list": (lambda z: special.lpmn(2, 2, [0.5]), TypeError, "lpmn requires ndarray or scalar arguments"),
     "rank": (lambda z: special.lpmn(2, 2, z[0]), ValueError, "z must be a 1D array"),
     "integers": (lambda z: special.lpmn_values(2, 2, z.astype(int), True), TypeError, "is not supported"),
     "traced": (

@@ -102,6 +102,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
 
 def _degrees(m: Any, n: Any, z: Any) -> int:
     """The largest degree, once the arguments have been checked."""
+    z = ensure_array("lpmn", z)
     if z.dtype not in (np.float32, np.float64):
         raise TypeError(f"z.dtype={z.dtype} is not supported, see docstring for supported types.")
     if z.ndim != 1:

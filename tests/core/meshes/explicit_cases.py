@@ -508,3 +508,13 @@ def test_axes_of_one_device_may_be_left_out_of_types():
             assert str(px.typeof(run(rows))) == "float32[8,8@y]"
         with pytest.raises(AssertionError, match=r"sharding: P\(None, 'y'\) did not match .* provided: P\('y', None\)"):
             lax.with_sharding_constraint(rows, P("y", "x"))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, px.jit], ids=["eager", "jit"])
+def test_results_of_explicit_axes_lie_on_the_mesh_outside(mesh, run):
+    outside = px.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    with px.set_mesh(outside):
+        found = run(explicit_axes(lambda x: x * 2, in_sharding=P("x")))(ROWS)
+        assert found.sharding.is_equivalent_to(NamedSharding(outside, P("x")), 2)
+        assert {x.sharding.mesh for x in (found, found + 1)} == {outside}
+        close_everywhere(found, ROWS * 2, 2e-5, 1e-5)

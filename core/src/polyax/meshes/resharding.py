@@ -13,7 +13,7 @@ from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive, ambient, eval_trace
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.consensus import anywhere
-from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
+from polyax.meshes.current import get_abstract_mesh, mesh_that_is_set, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, seen, typed
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec, sums_of
@@ -110,7 +110,7 @@ def sharding_for(given: Any, name: str = "out_sharding") -> NamedSharding:
         return given
     if not isinstance(given, PartitionSpec):
         raise TypeError(f"`{name}` should be a NamedSharding or a PartitionSpec, got {given!r} of type {type(given)}")
-    here, mesh = get_abstract_mesh(), mesh_in_force()
+    here, mesh = get_abstract_mesh(), mesh_that_is_set()
     if here.empty:
         raise ValueError(
             "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding "

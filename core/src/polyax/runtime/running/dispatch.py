@@ -400,7 +400,16 @@ def _untold(x: Array) -> Array:
     told = x.aval.told is not None
     if told and isinstance(where, NamedSharding) and mesh_here(where.mesh).are_all_axes_explicit:
         x = device_put(x, where.update(spec=PartitionSpec(*[None] * x.ndim)))
-    return retold(x, x.aval.update(sharding=None))
+    return Array.of_parts(x.aval.update(sharding=None), x.parts, _as_typed_here(x.sharding))
+
+
+def _as_typed_here(sharding: Any) -> Any:
+    """The sharding, with axes of the types that they have where this is asked."""
+    here = mesh_in_force()
+    if here is None or not isinstance(sharding, NamedSharding):
+        return sharding
+    alike = here.axes == sharding.mesh.axes and here.device_list == sharding.device_list
+    return sharding.update(mesh=here) if alike else sharding
 
 
 def _with_devices(x: Any, sharding: NamedSharding) -> Mesh | None:

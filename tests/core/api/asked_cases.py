@@ -123,6 +123,8 @@ def in_mesh(mesh, fun):
          lambda: on(GRID, "z")),
         (ValueError, r"pjit in_shardings is not a tuple: got <class '.*Pair'> instead.*wrapped in a singleton tuple",
          lambda: polyax.jit(lambda p: p, in_shardings=Pair(None, None))(Pair(X, X))),
+        (DuplicateSpecError, r"A single out_shardings spec.* but P\('x', 'x'\) has duplicate entries for `x`",
+         lambda: polyax.jit(lambda x: x, out_shardings=P("x", "x"))),
         (DuplicateSpecError, r"A single in_shardings spec.* but P\('x', 'x'\) has duplicate entries for `x`",
          lambda: in_mesh(GRID, lambda: polyax.jit(lambda x: x, in_shardings=P("x", "x"))(X))),
         (ValueError, r"Target sharding contains a `jax\.sharding\.AbstractMesh` .* Got <class 'numpy.*float32\[8,8\]",

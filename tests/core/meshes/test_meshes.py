@@ -243,3 +243,16 @@ def test_kinds_of_axes_are_written_as_of_enumerations() -> None:
         "Auto",
         "AxisType.Explicit",
     ]
+
+
+@pytest.mark.parametrize("name", ["devices", "device_ids", "is_multi_process", "local_devices", "local_mesh"])
+def test_a_mesh_without_devices_says_so(name: str) -> None:
+    with pytest.raises(ValueError, match=f"AbstractMesh does not implement {name}"):
+        getattr(MESH.abstract_mesh, name)
+
+
+def test_meshes_without_devices_are_put_into_force_alone() -> None:
+    with pytest.raises(ValueError, match="AbstractMesh does not implement __enter__"), MESH.abstract_mesh:
+        pass
+    with pytest.raises(ValueError, match=r"Expected mesh of type `polyax.sharding.AbstractMesh`. Got type: <class"):
+        use_abstract_mesh(MESH)

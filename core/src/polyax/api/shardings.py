@@ -186,7 +186,7 @@ def _is_none(x: Any) -> bool:
 
 def check_leaves(name: str, shardings: Any) -> None:
     """Raises TypeError if something in the tree is none of what says how an array lies, ValueError if it leaves that
-    open."""
+    open, or names an axis twice."""
     for given in tree_leaves(shardings):
         if isinstance(given, NamedSharding) and UNCONSTRAINED in given.spec.partitions:
             raise ValueError(
@@ -195,6 +195,15 @@ def check_leaves(name: str, shardings: Any) -> None:
             )
         if not isinstance(given, (Sharding, PartitionSpec, Format, Layout, Auto)):
             raise _is_none_of_those(name, given)
+        if isinstance(given, PartitionSpec):
+            _check_no_axis_twice(name, given)
+
+
+def _check_no_axis_twice(name: str, spec: PartitionSpec) -> None:
+    axes = [a for partition in spec.partitions for a in axes_of(partition)]
+    for axis in axes:
+        if axes.count(axis) > 1:
+            raise DuplicateSpecError(spec, axis, name)
 
 
 def _is_none_of_those(name: str, given: Any) -> TypeError:

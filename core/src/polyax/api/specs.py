@@ -14,7 +14,7 @@ from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_that_is_set
 from polyax.meshes.explicit import cuts_of, reduced_in, typed
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.sharding import DuplicateSpecError, NamedSharding
 from polyax.meshes.spec import Cuts, PartitionSpec, spec_of, summands
 from polyax.runtime.arrays.array import is_concrete
 from polyax.trace.calls import UserCall
@@ -85,9 +85,9 @@ def _with_devices(given: AbstractMesh, leaves: Sequence[Any]) -> AnyMesh:
 
 def _checked(mesh: Mesh, leaves: Sequence[Any]) -> Mesh:
     for n, x in enumerate(leaves):
-        if is_concrete(x) and len(x.parts) > 1 and x.devices() != set(mesh.device_list):
+        if is_concrete(x) and x.committed and x.devices() != set(mesh.device_list):
             raise ValueError(
-                f"Received incompatible devices for one computation: argument number {n} of type {x.aval} lies on "
+                f"Received incompatible devices for jitted computation: argument number {n} of type {x.aval} lies on "
                 f"{x.sharding}, shard_map has the mesh {mesh} of {mesh.size} devices. Move it there with "
                 "polyax.device_put(x, NamedSharding(mesh, spec))."
             )
@@ -232,15 +232,15 @@ def _check_specs(what: str, blocks: CutByHand, names: Sequence[str], specs: Sequ
             + f"\n\n{end}"
         )
     for name, spec in zip(names, specs, strict=True):
-        axes = [a for names in (spec or PartitionSpec()).cuts(0) for a in names]
+        axes, own = [a for names in (spec or PartitionSpec()).cuts(0) for a in names], in_set(blocks.axes)
         if unknown := [a for a in axes if a not in blocks.axes]:
             raise ValueError(
-                f"shard_map {what} argument must refer to an axis marked as manual ({in_set(blocks.axes)}), but:\n\n"
+                f"shard_map {what} argument must refer to an axis marked as manual (frozenset({own})), but:\n\n"
                 f"  {name} refers to {', '.join(map(repr, unknown))}\n\n{blocks.mesh_text} {end}"
             )
         _check_roles(what, blocks, PartitionSpec() if spec is None else spec)
-        if twice := {a for a in axes if axes.count(a) > 1}:
-            raise ValueError(f"shard_map: {name} is {spec}, which cuts along {in_set(twice)} twice. {end}")
+        if twice := [a for a in axes if axes.count(a) > 1]:
+            raise DuplicateSpecError(spec, twice[0])
 
 
 def _check_roles(what: str, blocks: CutByHand, spec: PartitionSpec) -> None:

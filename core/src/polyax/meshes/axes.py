@@ -173,6 +173,32 @@ class AbstractMesh(MeshAxes):
     def abstract_mesh(self) -> AbstractMesh:
         return self
 
+    def __enter__(self) -> Any:
+        raise _has_none("__enter__")
+
+    def __exit__(self, *_: object) -> None:
+        raise _has_none("__exit__")
+
+    @property
+    def devices(self) -> Any:
+        raise _has_none("devices")
+
+    @property
+    def device_ids(self) -> Any:
+        raise _has_none("device_ids")
+
+    @property
+    def is_multi_process(self) -> Any:
+        raise _has_none("is_multi_process")
+
+    @property
+    def local_devices(self) -> Any:
+        raise _has_none("local_devices")
+
+    @property
+    def local_mesh(self) -> Any:
+        raise _has_none("local_mesh")
+
     def update_axis_types(self, changes: dict[Any, AxisType]) -> AbstractMesh:
         """The same mesh with other types of the axes that are named."""
         types = [changes.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)]
@@ -203,6 +229,10 @@ class AbstractMesh(MeshAxes):
         axes = self._axes_text() or "()"
         device = "" if self.abstract_device is None else f", {self.abstract_device.text}"
         return f"AbstractMesh({axes}, axis_types={self.axis_types}{device})"
+
+
+def _has_none(what: str) -> ValueError:
+    return ValueError(f"AbstractMesh does not implement {what}: it has no devices")
 
 
 EMPTY = AbstractMesh((), ())

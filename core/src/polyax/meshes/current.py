@@ -55,10 +55,12 @@ class use_abstract_mesh:
     """Makes ``mesh``, which has no devices, the one in force for what is traced in the block.
 
     Raises:
-      ValueError: the mesh in force has another number of devices.
+      ValueError: the mesh in force has another number of devices, or ``mesh`` has devices.
     """
 
     def __init__(self, mesh: AbstractMesh) -> None:
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(f"Expected mesh of type `polyax.sharding.AbstractMesh`. Got type: {type(mesh)}")
         around = get_abstract_mesh()
         if not (mesh.empty or around.empty) and mesh.size != around.size:
             raise ValueError(

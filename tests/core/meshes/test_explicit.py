@@ -117,6 +117,7 @@ AMBIGUOUS = [
     (lambda a: lax.dynamic_index_in_dim(a, 1), (ROWS,), "out dim (1) is not divisible by mesh axes (4) with spec (x)"),
     (lambda a, b: lax.dynamic_update_slice(a, b, (1, 0)), (ROWS, arg((4, 8), "y")), "equal to update sharding, got"),
     (lambda a: jnp.cumsum(a, 0), (ROWS,), "Input should be unsharded over the axis being reduced: cumsum needs"),
+    (jnp.linalg.inv, (ROWS,), "Input 0 to lu must be unsharded on non-batch dimensions, but got P('x', None)"),
     (lambda a: jnp.sort(a, 0), (ROWS,), "Arguments to sort must be unsharded over the sorting dimension: sort"),
     (
         lambda a: lax.slice_in_dim(a, 0, 3, axis=0),

@@ -26,6 +26,10 @@ NEEDS_ALL = {
         ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"),
         "Input should be unsharded over the axis being reduced: ",
     ),
+    **{
+        name: f"Input {{n}} to {name} must be unsharded on non-batch dimensions, but got {{spec}}: "
+        for name in ("cholesky", "eig", "eigh", "hessenberg", "lu", "qr", "schur", "svd", "tridiagonal")
+    },
 }
 """How errors begin about operands of primitives that are cut in dimensions of which each device needs all."""
 Operands = Sequence[ShapedArray]

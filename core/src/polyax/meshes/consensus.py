@@ -20,7 +20,7 @@ from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
 from polyax.meshes.factors import Factors
-from polyax.meshes.spec import NO_AXES, PartitionSpec, Sums, summands
+from polyax.meshes.spec import NO_AXES, PartitionSpec, Sums, spec_of, summands
 
 
 class _Ambient(threading.local):
@@ -225,7 +225,8 @@ class _Consensus:
                 )
 
     def _needs_all(self, n: int, d: int) -> ShardingTypeError:
-        names, what = cuts_of(self.ins[n])[d], NEEDS_ALL.get(self.primitive.name, "")
+        cuts = cuts_of(self.ins[n])
+        names, what = cuts[d], NEEDS_ALL.get(self.primitive.name, "").format(n=n, spec=spec_of(cuts))
         return ShardingTypeError(
             f"{what}{self.primitive} needs its operand {n} unsharded over dimension {d}, which is cut along "
             f"{', '.join(map(repr, names))}; got {types(self.ins)}. {REMEDY}"

@@ -54,6 +54,26 @@ def test_specs_may_say_of_further_dimensions_that_they_are_not_cut():
     assert cut.sharding.spec == P("x")
 
 
+def test_what_a_value_is_along_manual_axes():
+    varying = polyax.sharding.ManualAxisType(varying=frozenset({"x"}))
+    manual = NamedSharding(MESH.update(axis_types=(AxisType.Manual,) * 2), P())
+    assert str(ShapedArray((4,), np.dtype("float32"), sharding=manual, manual_axis_type=varying)) == "float32[4]{V:x}"
+    struct = polyax.ShapeDtypeStruct((4,), "float32", manual_axis_type=varying)
+    assert struct.manual_axis_type == varying and struct.update(shape=(2,)).manual_axis_type == varying
+    assert struct != polyax.ShapeDtypeStruct((4,), "float32") and "manual_axis_type=ManualAxisType(" in repr(struct)
+    seen = []
+    mesh = polyax.make_mesh((1,), ("x",), (AxisType.Auto,))
+
+    @polyax.jit
+    @polyax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    def look(x):
+        seen.append(polyax.ShapeDtypeStruct.like(x).manual_axis_type)
+        return x
+
+    look(np.ones(4, np.float32))
+    assert seen == [varying]
+
+
 def test_types_tell_of_no_devices():
     mesh = polyax.make_mesh((1,), ("x",))
     with pytest.raises(ValueError, match="Mesh of an aval must be an AbstractMesh. Got Mesh"):

@@ -11,7 +11,7 @@ import numpy as np
 from polyax.api.arguments import shapes, wraps
 from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import NO_SUMS, ManualAxisType, ShapedArray, aval_of
 from polyax.ir.refs import is_ref
 from polyax.meshes.current import mesh_for_specs, mesh_that_is_set
 from polyax.meshes.formats import Format, Layout
@@ -32,7 +32,7 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("_layout", "dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_layout", "dtype", "is_ref", "manual_axis_type", "shape", "sharding", "weak_type")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
+        manual_axis_type: ManualAxisType | None = None,
         is_ref: bool = False,
     ) -> None:
         if dtype is None:
@@ -62,6 +63,7 @@ class ShapeDtypeStruct:
         self.dtype = dtypes.as_dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
+        self.manual_axis_type = manual_axis_type
         self.is_ref = is_ref
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -84,7 +86,9 @@ class ShapeDtypeStruct:
         if is_ref(aval):
             raise NotImplementedError("ShapeDtypeStruct.like: references aren't supported; give it what they hold")
         sharding = getattr(x, "sharding", aval.told) if getattr(x, "committed", True) else None
-        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+        return cls(
+            aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, manual_axis_type=_where_manual(aval)
+        )
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with other attributes, by their names.
@@ -102,7 +106,8 @@ class ShapeDtypeStruct:
                 f"concrete layout {self.format}. This might lead to bugs. If you want to do this, create a new "
                 "ShapeDtypeStruct via the constructor."
             )
-        kept: dict[str, Any] = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "is_ref")}
+        names = ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")
+        kept: dict[str, Any] = {name: getattr(self, name) for name in names}
         kept["sharding"] = self.sharding if self._layout is None else self.format
         return ShapeDtypeStruct(**{name: changes.get(name, value) for name, value in kept.items()})
 
@@ -120,7 +125,7 @@ class ShapeDtypeStruct:
         return len(self.shape)
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self.sharding, self._layout, self.weak_type, self.is_ref
+        return self.shape, self.dtype, self.sharding, self._layout, self.weak_type, self.manual_axis_type, self.is_ref
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -137,9 +142,10 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
         layout = f", format={self._layout}" if self._layout is not None else ""
+        manual = f", manual_axis_type={self.manual_axis_type}" if self.manual_axis_type else ""
         ref = ", is_ref=True" if self.is_ref else ""
         dtype = dtypes.full_name(self.dtype)
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype}{sharding}{layout}{weak}{ref})"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype}{sharding}{layout}{weak}{manual}{ref})"
 
 
 def _sharding(given: Any) -> Sharding | None:
@@ -161,8 +167,18 @@ def _sharding(given: Any) -> Sharding | None:
 
 def struct(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     """That of a type, with ``sharding`` or the one that the type tells."""
-    cut = sharding or aval.told
-    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=cut, weak_type=aval.weak_type, is_ref=is_ref(aval))
+    return ShapeDtypeStruct(
+        aval.shape,
+        aval.dtype,
+        sharding=sharding or aval.told,
+        weak_type=aval.weak_type,
+        manual_axis_type=_where_manual(aval),
+        is_ref=is_ref(aval),
+    )
+
+
+def _where_manual(aval: ShapedArray) -> ManualAxisType | None:
+    return aval.manual_axis_type if aval.vma or aval.sums != NO_SUMS else None
 
 
 def make_jaxpr(

@@ -47,6 +47,8 @@ def shaped(x: Any) -> Any:
     """The aval of an array, or of anything with a shape and a dtype."""
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):
         aval = ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
+        if (kind := getattr(x, "manual_axis_type", None)) is not None:
+            aval = aval.update(manual_axis_type=kind)
         aval = typed(aval, sharding_of(x))
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return aval_of(x)

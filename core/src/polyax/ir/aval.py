@@ -84,7 +84,10 @@ class ShapedArray:
         sharding: Any = None,
         vma: frozenset[str] = frozenset(),
         sums: tuple[frozenset[Any], frozenset[Any]] = NO_SUMS,
+        manual_axis_type: ManualAxisType | None = None,
     ) -> None:
+        if manual_axis_type is not None:  # as JAX calls these two together
+            vma, sums = manual_axis_type.varying, (manual_axis_type.unreduced, manual_axis_type.reduced)
         if type(shape) is not tuple or type(dtype) not in dtypes.DTYPE_CLASSES:
             shape, dtype = tuple(shape), dtypes.as_dtype(dtype)
         self.shape = shape

@@ -90,7 +90,7 @@ FOR_LIBRARIES = {
     "ClosedJaxpr.map_jaxpr",
     "Backend.runtime_type", "Device.default_memory", "Device.host_id", "Primitive.call_primitive",
     "Primitive.get_bind_params", "Primitive.map_primitive", "ShapedArray.at_least_vspace",
-    "ShapedArray.manual_axis_type", "ShapedArray.mat", "Source.name_stack",
+    "ShapedArray.mat", "Source.name_stack",
 }  # fmt: skip
 """What JAX's libraries ask of such objects, and nobody here."""
 

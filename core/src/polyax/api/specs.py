@@ -231,14 +231,15 @@ def _check_specs(what: str, blocks: CutByHand, names: Sequence[str], specs: Sequ
             + "\n".join(wrong)
             + f"\n\n{end}"
         )
-    for name, spec in zip(names, specs, strict=True):
-        axes, own = [a for names in (spec or PartitionSpec()).cuts(0) for a in names], in_set(blocks.axes)
+    for name, given in zip(names, specs, strict=True):
+        spec = PartitionSpec() if given is None else given
+        axes, own = [a for names in spec.cuts(0) for a in names], in_set(blocks.axes)
         if unknown := [a for a in axes if a not in blocks.axes]:
             raise ValueError(
                 f"shard_map {what} argument must refer to an axis marked as manual (frozenset({own})), but:\n\n"
                 f"  {name} refers to {', '.join(map(repr, unknown))}\n\n{blocks.mesh_text} {end}"
             )
-        _check_roles(what, blocks, PartitionSpec() if spec is None else spec)
+        _check_roles(what, blocks, spec)
         if twice := [a for a in axes if axes.count(a) > 1]:
             raise DuplicateSpecError(spec, twice[0])
 

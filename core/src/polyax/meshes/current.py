@@ -58,7 +58,7 @@ class use_abstract_mesh:
       ValueError: the mesh in force has another number of devices, or ``mesh`` has devices.
     """
 
-    def __init__(self, mesh: AbstractMesh) -> None:
+    def __init__(self, mesh: Any) -> None:
         if not isinstance(mesh, AbstractMesh):
             raise ValueError(f"Expected mesh of type `polyax.sharding.AbstractMesh`. Got type: {type(mesh)}")
         around = get_abstract_mesh()

@@ -19,7 +19,7 @@ from polyax_cpu.emit.whole import suits, write_whole
 from polyax_cpu.functions import table
 from polyax_cpu.libraries import small
 from polyax_cpu.libraries.callouts import is_call_out
-from polyax_cpu.libraries.small import Inlined
+from polyax_cpu.libraries.small import Code
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.places import SMALL, Frame, copy, locals_of, touched
 from polyax_cpu.records import FUNCTION_PARAMS, NativeStep
@@ -183,7 +183,7 @@ class _ControlWriter:
         self.work += work
         return True
 
-    def instead(self, step: CallStep) -> Inlined | None:
+    def instead(self, step: CallStep) -> Code | None:
         """The code that becomes part of the function in place of a call."""
         code = None if self.long else small.inlined(step)
         return code if code is not None and self.takes(code.work) else None

@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from polyax.ir.aval import ShapedArray
+from polyax_cpu.libraries.by_vectors import by_vector
 from polyax_cpu.libraries.products import NativeProduct, describe
 from polyax_cpu.llvm import Builder, IrValue
 from polyax_kernels.lower.lowering import Call
@@ -31,6 +32,14 @@ TYPES = {"float32": "float", "float64": "double"}
 Avals = Sequence[ShapedArray]
 Params = Mapping[str, Any]
 Matrix = list[list[IrValue]]
+
+
+class Code(Protocol):
+    """What takes the place of a call: ``write(builder, pointers)`` of operands and results."""
+
+    @property
+    def work(self) -> int: ...
+    def write(self, b: Builder, pointers: Sequence[IrValue]) -> None: ...
 
 
 class Stack(NamedTuple):
@@ -91,10 +100,10 @@ def never(args: Avals, outs: Avals, params: Params) -> Inlined | None:
 class InlinedCall(Call):
     """A library's call in whose place loops have code, if it is small: ``inlined(arg_avals, out_avals, params)``."""
 
-    inlined: Callable[[Avals, Avals, Params], Inlined | None] = never
+    inlined: Callable[[Avals, Avals, Params], Code | None] = never
 
 
-def inlined(step: CallStep) -> Inlined | None:
+def inlined(step: CallStep) -> Code | None:
     """The code for a call; None if it is to be called."""
     lowering = step.lowering
     return lowering.inlined(step.arg_avals, step.out_avals, step.params) if isinstance(lowering, InlinedCall) else None
@@ -103,10 +112,12 @@ def inlined(step: CallStep) -> Inlined | None:
 # --- products --------------------------------------------------------------------------------------------------------
 
 
-def product(args: Avals, outs: Avals, params: Params) -> Inlined | None:
+def product(args: Avals, outs: Avals, params: Params) -> Code | None:
     found = describe(args, params) if args[0].dtype.name in TYPES else None
-    if found is None or found.m * found.n * found.k > MULTIPLICATIONS or found.batch > min(ITEMS, found.group):
+    if found is None or found.batch > min(ITEMS, found.group):
         return None
+    if found.m * found.n * found.k > MULTIPLICATIONS:
+        return by_vector(found, TYPES[args[0].dtype.name])
     return Inlined(*_stacks(found, TYPES[args[0].dtype.name]), found.batch, found.flops // found.batch, _product)
 
 

@@ -71,7 +71,10 @@ def _digits(dtype: Any) -> int:
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Well-known ways of computing products, named after the types of operands and sums."""
+    """Well-known ways of computing products, named after the types of operands and sums.
+
+    A device that has no such way computes no worse, so programs run on all of them; JAX refuses some on processors.
+    """
 
     DEFAULT = enum.auto()
     ANY_F8_ANY_F8_F32 = enum.auto()

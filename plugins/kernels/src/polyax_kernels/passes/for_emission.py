@@ -11,11 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyax_kernels.ir.expr import Expr, cast, const, make, op, postorder, rewrite, rewriter
+from polyax_kernels.ir.expr import Expr, bitcast, cast, const, make, op, postorder, rewrite, rewriter
 from polyax_kernels.ir.kernel import Kernel, Operand, Store, kernel_roots, map_kernel
 from polyax_kernels.ir.limits import FLOAT32, NARROW
 from polyax_kernels.ir.scalars import TABLE
 from polyax_kernels.passes.straight import without_short_folds
+
+BITS = np.dtype("uint16")
+"""What holds a narrow float."""
 
 
 def as_expr(extent: int | Expr) -> Expr:
@@ -78,6 +81,8 @@ def _wide(x: Expr) -> Expr | None:
         return None
     if x.kind == "fold":
         return _wide_fold(x)
+    if x.attr == "select":  # moves bits, and rounds nothing
+        return bitcast(op("select", x.args[0], *(bitcast(a, BITS) for a in x.args[1:])), x.dtype)
     if x.attr == "nextafter":  # the neighbour depends on the type: computed on its bits
         return rewrite(_decompose(x), _wide)
     result = op(x.attr, *(cast(_exact(a), FLOAT32) if a.dtype in NARROW else a for a in x.args))

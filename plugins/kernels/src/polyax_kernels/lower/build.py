@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from polyax_kernels.lower.checked import check_built, check_program
 from polyax_kernels.lower.choice import SHARED_RULE, Rules, blame_rule, plugin_of
 from polyax_kernels.lower.complexes.library import behind, types
 from polyax_kernels.lower.control import Branch, Loop
+from polyax_kernels.lower.folded import folded_by, readers_of
 from polyax_kernels.lower.lowering import Grid, Kernels, LoweringKind, Out, Read, Replace, Update
 
 
@@ -77,9 +79,16 @@ class _Frame:
     """What a plugin's rule gave it for, in the program ``outer``."""
     outer: _Frame | None = None
     eqns: Iterator[Eqn] = field(init=False)
+    known_readers: dict[Var, list[Eqn | None]] | None = None
 
     def __post_init__(self) -> None:
         self.eqns = iter(self.jaxpr.eqns)
+
+    def readers(self) -> dict[Var, list[Eqn | None]]:
+        """The equations that read each variable; None for the end of the program."""
+        if self.known_readers is None:
+            self.known_readers = readers_of(self.jaxpr)
+        return self.known_readers
 
 
 class _Builder:
@@ -92,6 +101,8 @@ class _Builder:
         self.count = 0
         """Equations met so far."""
         self.lines: list[Line] | None = None
+        self.frame: _Frame | None = None
+        """Whose equation is lowered."""
         self.known: dict[Any, tuple[int, ...]] = {}
         self.known_literals: dict[Any, int] = {}
         self.axes: dict[tuple[int, int], Axis] = {}
@@ -183,6 +194,7 @@ class _Builder:
         found = self.known.get(key) if key is not None else None
         if found is not None:
             return found
+        self.frame = frame
         try:
             found = self.node(eqn, lowering, args, [v.aval for v in eqn.outvars], origin)
         except BaseException as e:
@@ -248,7 +260,9 @@ class _Builder:
     def kernels(
         self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], origin: Origin, which: int = 0
     ) -> list[KernelNode]:
-        out = Out(outs[0], self.avals[outs[0]], self.grid, which)
+        assert self.frame is not None
+        folded = partial(folded_by, self.frame.readers, eqn.outvars[0])
+        out = Out(outs[0], self.avals[outs[0]], self.grid, which, folded)
         names = (origin,)
         result = rule.build(out, *map(self.operand, args), **eqn.params)
         if plugin_of(origin.rule):

@@ -175,17 +175,26 @@ class Out:
     """The result that a kernel rule computes, at one point: ``i`` are the indices.
 
     ``grid(shape)`` gives the axes and the point of another grid, for ``Update``. Axes of folds are made by the rule.
+    ``folded()``: the dimensions along which the result is folded, if nothing else is done with it.
     """
 
-    __slots__ = ("axes", "dtype", "grid", "i", "shape", "slot", "which")
+    __slots__ = ("axes", "dtype", "folded", "grid", "i", "shape", "slot", "which")
 
-    def __init__(self, slot: int, aval: ShapedArray, grid: Callable[[tuple[int, ...]], Grid], which: int = 0) -> None:
+    def __init__(
+        self,
+        slot: int,
+        aval: ShapedArray,
+        grid: Callable[[tuple[int, ...]], Grid],
+        which: int = 0,
+        folded: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
         self.slot = slot
         self.shape = aval.shape
         self.dtype = aval.dtype
         self.axes, self.i = grid(aval.shape)
         self.grid = grid
         self.which = which
+        self.folded = folded
 
     def load(self, *indices: Expr, mask: Expr | None = None, other: Expr | None = None) -> Expr:
         """Reads the result itself: for kernels that update it."""

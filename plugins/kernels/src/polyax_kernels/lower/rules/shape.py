@@ -16,6 +16,8 @@ Sizes = Sequence[int]
 
 CHOSEN_FROM = 8
 """Pieces of a concatenation that are chosen from at each point, which can be fused; beyond, choosing costs too much."""
+STACKED = 20
+"""Those of one element each that are chosen from where they are folded: written out, such a fold chooses nothing."""
 
 
 @kernels("broadcast_in_dim")
@@ -152,7 +154,10 @@ def all_of(conditions: Sequence[Expr]) -> Expr | None:
 @kernels("concatenate")
 def _concatenate(out: Out, *pieces: Read, dimension: int) -> Expr | list[Update]:
     """A few pieces are chosen from at each point; of many, each is written to its region."""
-    return _chosen(out, pieces, dimension) if len(pieces) <= CHOSEN_FROM else _written(out, pieces, dimension)
+    most = CHOSEN_FROM
+    if CHOSEN_FROM < len(pieces) <= STACKED and all(x.shape[dimension] == 1 for x in pieces):
+        most = STACKED if dimension in out.folded() else CHOSEN_FROM
+    return _chosen(out, pieces, dimension) if len(pieces) <= most else _written(out, pieces, dimension)
 
 
 def _written(out: Out, pieces: Sequence[Read], dimension: int) -> list[Update]:

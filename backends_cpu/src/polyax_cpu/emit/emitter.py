@@ -20,6 +20,7 @@ from polyax_cpu.emit.extrema import extremum
 from polyax_cpu.emit.halves import OfHalves, low_half, word_of
 from polyax_cpu.emit.lanes import LaneIndex, LaneLoops, affine
 from polyax_cpu.emit.rows import totals
+from polyax_cpu.emit.saturating import to_integer
 from polyax_cpu.functions import table
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.emit.emitter import Emitter
@@ -219,8 +220,7 @@ class LlvmEmitter(Emitter[IrValue]):
             return x.compare("!=", 0)
         to = TYPES[target.name]
         if source.kind == "f" and target.kind != "f":
-            sign = "s" if target.kind == "i" else "u"
-            return self.b.intrinsic(f"fpto{sign}i.sat", x, result=to)
+            return to_integer(x, to, target.kind == "i")
         if to == x.type:
             return x
         if x.lanes > 1 and {source, target} == {WORD, HALF}:

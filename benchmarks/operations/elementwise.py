@@ -24,6 +24,10 @@ SPECIAL = {
 SMOOTH = "abs negative square sin cos tan exp exp2 expm1 sinh cosh tanh arctan arcsinh cbrt sinc deg2rad"
 SMOOTH_PAIRS = "add subtract multiply divide maximum minimum arctan2 hypot logaddexp"
 NARROW = "sin exp tanh multiply"
+CONVERSIONS = {
+    "float16": "float32 int32", "bfloat16": "float32 int32", "float32": "bfloat16 float16 int8 uint8 int32 bool",
+    "int8": "float32 int32", "int32": "float32 int8 bool", "bool": "float32 int32",
+}  # fmt: skip
 
 
 def operations() -> Iterator[Operation]:
@@ -40,6 +44,10 @@ def operations() -> Iterator[Operation]:
         for name in NARROW.split():
             inputs = cast(vectors if name == "multiply" else vector, dtype)
             yield _function(name, inputs, gradient=False, label=f"{dtype} {name}")
+    for dtype, others in CONVERSIONS.items():
+        for other in others.split():
+            call = lambda m, x, other=other: x.astype(other)
+            yield Operation(f"{dtype} to {other}", call, cast(vector, dtype), gradient=False)
     for name in ACTIVATIONS.split():
         yield Operation(f"nn.{name}", _of("nn", name), vector)
     for name, inputs in SPECIAL.items():

@@ -22,6 +22,8 @@ MOVES = {
     "gather": lambda m, x: x[m.numpy.arange(x.shape[0]) * 7 % x.shape[0]],
 }
 """What is tried on several types, beside the operations of all."""
+WINDOWS = (8, 16)
+"""Shifted parts that are added up."""
 
 
 def operations() -> Iterator[Operation]:
@@ -30,6 +32,9 @@ def operations() -> Iterator[Operation]:
     for dtype in ("bfloat16", "int8", "float64", "complex64"):
         for name, call in MOVES.items():
             yield Operation(f"{dtype} {name}", call, cast(square, dtype), gradient=False)
+    for dtype in ("float32", "bfloat16", "int8", "complex64"):
+        for count in WINDOWS:
+            yield Operation(f"{dtype} {count} windows", _windows(count), cast(square, dtype), gradient=False)
     yield Operation("complex64 adjoint", lambda m, x: x.conj().T, cast(square, "complex64"), gradient=False)
     for order in PERMUTATIONS:
         yield Operation(f"transpose{order}", lambda m, x, order=order: m.numpy.transpose(x, order), cube)
@@ -62,6 +67,10 @@ def operations() -> Iterator[Operation]:
     yield Operation("histogram", lambda m, x: m.numpy.histogram(x, 50)[0], vector, gradient=False)
     yield Operation("interp", lambda m, x, y: m.numpy.interp(x, m.numpy.linspace(-3, 3, 100), y[:100]), vectors)
     yield Operation("convolve", lambda m, x: m.numpy.convolve(x, m.numpy.ones(9) / 9, "same"), vector)
+
+
+def _windows(count: int) -> Any:
+    return lambda m, x: m.numpy.stack([x[:, n : n + x.shape[1] - count] for n in range(count)]).sum(0)
 
 
 def _segments(name: str) -> Any:

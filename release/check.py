@@ -20,8 +20,8 @@ from pathlib import Path
 from projects import DIST, Project, projects, run, table
 
 KB, MB = 1000, 1000**2
-WHEEL_LIMIT = 1.35 * MB
-"""Of the core, which has 1.302, and 676 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
+WHEEL_LIMIT = 1.4 * MB
+"""Of the core, which has 1.352, and 691 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
 CPU_LIMIT = 273 * MB
 """Of what polyax[cpu] installs, which is 271: llvmlite has 179 MB of this, NumPy 57, OpenBLAS 27."""
 MADE = {"PKG-INFO", ".gitignore"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polyax.ir.dtypes import bfloat16
-from polyax_cpu import compiler, kernels
+from polyax_cpu import compiler, kernels, machine_code
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.ir import expr, scalars
 from polyax_kernels.ir.expr import Axis, cast, consing, const, fold, index, load, op
@@ -267,3 +267,19 @@ def test_chains_of_called_functions_compute_what_inlined_ones_do() -> None:
             step, _ = outcomes(once, [step])
     np.testing.assert_array_equal(got, step)
     np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_code_that_llvm_spoils_keeps_its_locals_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its passes leave: a program that isn't one would end the process."""
+    looks: list[bool] = []
+    monkeypatch.setattr(machine_code, "kept", lambda key: None)
+    monkeypatch.setattr(machine_code, "keep", lambda key, code: None)
+    monkeypatch.setattr(compiler, "_is_valid", lambda module: bool(looks.append(False)))
+    with consing():
+        grid, inner = Axis(37), Axis(9)
+        value = op("exp", fold("add", (inner,), (const(0, F32),), (load(0, F32, (index(grid), index(inner))),)))
+        operands = (Operand((37, 9), F32, "in"), Operand((37,), F32, "out"))
+        kernel = Kernel((grid,), (Stage((), (Store(1, (index(grid),), value),)),), operands)
+        got, expected = outcomes(kernel, [np.random.default_rng(0).normal(size=(37, 9)).astype(F32)])
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    assert looks

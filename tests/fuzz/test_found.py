@@ -99,3 +99,23 @@ def test_loops_without_jit_that_end_at_a_mapped_value() -> None:
     count = jax.vmap(lambda stop: jax.lax.while_loop(lambda n: n < stop, lambda n: n + 1, 0))
     with jax.disable_jit():
         np.testing.assert_array_equal(count(jnp.array([3, -1, 5])), [3, 0, 5])
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_loops_whose_parts_are_put_together_in_registers(size: int, platform: str) -> None:
+    def turn(x: Any, _: Any) -> Any:
+        def inner(y: Any, v: Any) -> Any:
+            larger = jnp.maximum(v, y)
+            return jnp.tanh(larger), larger
+
+        end, seen = jax.lax.scan(inner, x, steps, reverse=True)
+        return jnp.tanh(jnp.sum(end)), jnp.log1p(seen * seen + 0.5) + end
+
+    steps = jnp.array([-1.984375, 2.75, 1.75])
+    starts = jnp.linspace(-1.75, 2.0, size)
+    whole = jax.jit(jax.vmap(lambda x: jax.lax.scan(turn, x, steps)))(starts)
+    with jax.disable_jit():
+        alone = [jax.lax.scan(turn, x, steps) for x in starts]
+    for n, found in enumerate(alone):
+        for got, want in zip(jax.tree.leaves(whole), jax.tree.leaves(found), strict=True):
+            np.testing.assert_allclose(got[n], want, rtol=1e-5)

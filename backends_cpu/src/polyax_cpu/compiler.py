@@ -107,6 +107,9 @@ pipeline's time."""
 ASKING = tuple(name for name in UNROLLED if name != "new_gvn")
 """The same for loops in stretches: in some of them, that one runs into an assertion of its own."""
 
+IN_MEMORY = ("always_inliner", "instruction_combine", "simplify_cfg")
+"""What is left where the others make no program."""
+
 
 def optimize(text: str, level: int = 2, straight: bool = True) -> llvm.ModuleRef:
     """The module after LLVM's pipeline, followed by the inlining of what the vectoriser called.
@@ -127,13 +130,20 @@ def _optimize(text: str, level: int, straight: bool, machine: llvm.TargetMachine
     unrolled = ASKING if "@polyax_ask" in text else UNROLLED
     passes = _named(SIMPLE) if level == 1 else builder.getModulePassManager() if straight else _named(unrolled)
     _run_passes(passes, module, builder)
-    if level > 1 and straight and not _is_valid(module):
-        return _optimize(text, level, False, machine)
+    if not _is_valid(module):
+        return _optimize(text, level, False, machine) if level > 1 and straight else _in_memory(text, machine)
     if "llvm.compiler.used" in text:
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()
         late.add_simplify_cfg_pass()
         _run_passes(late, module, builder)
+    return module
+
+
+def _in_memory(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """The module whose locals stay in memory: the pass that puts them into registers is the one that goes wrong."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    _run_passes(_named(IN_MEMORY), module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
     return module
 
 

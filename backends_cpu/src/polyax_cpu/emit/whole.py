@@ -198,10 +198,12 @@ class _Writer:
         zero = self.emitter.const(0, dtype)
         if slot not in self.memory:
             return self.b.splat(zero, _lanes(size))
-        kept = "i8" if dtype.kind == "b" else zero.type
-        whole = self.b.load_lanes(self.memory[slot], kept, size, None, zero)
+        kept = f"i{8 * dtype.itemsize}"  # read as they are written, LLVM would put parts together before they are made
+        whole = self.b.load_lanes(self.memory[slot], kept, size, None, self.b.const(0, kept))
         whole = self.b.part(whole, 0, _lanes(size))
-        return whole.compare("!=", 0) if dtype.kind == "b" else whole
+        if dtype.kind == "b":
+            return whole.compare("!=", 0)
+        return whole if kept == zero.type else self.b.convert("bitcast", whole, zero.type)
 
     def kept(self, slot: int) -> IrValue:
         """An operand as memory has it."""

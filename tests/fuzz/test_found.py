@@ -119,3 +119,21 @@ def test_loops_whose_parts_are_put_together_in_registers(size: int, platform: st
     for n, found in enumerate(alone):
         for got, want in zip(jax.tree.leaves(whole), jax.tree.leaves(found), strict=True):
             np.testing.assert_allclose(got[n], want, rtol=1e-5)
+
+
+def test_searches_whose_known_part_scans_what_is_not() -> None:
+    """Nothing of what the scan gives depends on what it is of."""
+
+    def f(x: Any) -> Any:
+        def body(carry: Any) -> Any:
+            n, flag = carry
+            (same,), _ = jax.lax.scan(lambda c, v: ((flag,), ()), (flag,), jnp.cumsum(x))
+            return n + 1, same
+
+        return jax.lax.while_loop(lambda carry: carry[0] < 2, body, (0, jnp.array(True)))[0] * x
+
+    x = jnp.array([2.75, 2.25])
+    value, linear = jax.linearize(f, x)
+    np.testing.assert_array_equal(value, 2 * x)
+    np.testing.assert_array_equal(linear(x), 2 * x)
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(x), [2, 2])

@@ -122,12 +122,14 @@ def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[A
         return trace.unknown.process(while_p, tuple(args), params)
     cond_consts, body_consts, init = loop.cut(args)
     known = tuple(not c for c in carried)
-    body, needed = pruned(loop.body, known)
-    consts, _ = cut(needed, len(body_consts))
-    body = without_inputs(body, (*consts, *known))
+    parts = partial_eval_jaxpr(loop.body, (*of_body, *carried), carried)
+    body, needed = pruned(parts.known, (*[True] * sum(known), *[False] * parts.num_residuals))
+    known_consts = kept([not u for u in of_body], body_consts)
+    consts, _ = cut(needed, len(known_consts))
+    body = without_inputs(body, (*consts, *[True] * sum(known)))
     cond = without_inputs(loop.cond, (*[True] * len(cond_consts), *known))
     with set_trace(trace.known):
-        first = bind_while(cond, body, cond_consts, kept(consts, body_consts), kept(known, init))
+        first = bind_while(cond, body, cond_consts, kept(consts, known_consts), kept(known, init))
     later = trace.unknown.process(while_p, tuple(args), params)
     return merged(carried, kept(carried, later), first)
 

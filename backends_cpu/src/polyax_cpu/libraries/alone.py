@@ -39,9 +39,9 @@ def lanes(args: Avals, outs: Avals, letter: str) -> int | None:
 class Rows:
     """A matrix in scratch memory, whose rows have room for ``ROWS`` elements."""
 
-    def __init__(self, w: RoutineWriter, lanes: int) -> None:
+    def __init__(self, w: RoutineWriter, lanes: int, count: int = ROWS) -> None:
         self.b, self.type, self.lanes = w.b, PARTS[w.letter], lanes
-        self.memory = self.b.alloca(self.type, ROWS * ROWS)
+        self.memory = self.b.alloca(self.type, count * ROWS)
 
     def at(self, i: IrValue, j: IrValue | int = 0) -> IrValue:
         return self.b.at(self.memory, i * ROWS + j, self.type)
@@ -159,7 +159,7 @@ def _reduce(w: RoutineWriter, a: Rows, v: Rows, m: IrValue, count: IrValue) -> I
     the reflection of column ``j``, whose own element there, which is one, is its scale instead."""
     b, (least, most) = a.b, RANGES[w.letter]
     nothing = b.splat(b.const(0.0, a.type), a.lanes)
-    sums = Rows(w, a.lanes)
+    sums = Rows(w, a.lanes, 1)
 
     def column(j: IrValue, held: list[IrValue]) -> list[IrValue]:
         (found,) = b.carry(j + 1, m, [nothing], lambda i, s: [b.intrinsic("fma", a.all(i, j), a[i], s[0])])

@@ -184,6 +184,12 @@ class _Pmapped:
     def _axes(self, call: UserCall, avals: Sequence[ShapedArray]) -> tuple[Any, int]:
         """Where each leaf is cut, and into how many parts."""
         axes = flatten_axes("pmap in_axes", call.in_tree, (self._in_axes(call), 0), tupled_args=True)
+        if self.axis_size is None and all(a is None for a in axes):
+            types = ", ".join(map(str, avals)) or "none"
+            raise ValueError(
+                "pmap requires at least one argument with a mapped axis. Give it one by in_axes, or say axis_size; the "
+                f"arrays of the arguments are: {types}"
+            )
         size = mapped_size("pmap", call, avals, axes, self.axis_size)
         return [None if a is None else a % v.ndim for a, v in zip(axes, avals, strict=True)], size
 

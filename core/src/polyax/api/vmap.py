@@ -183,11 +183,6 @@ def mapped_size(
                 f"argument {call.names()[n]}"
             )
         sizes.setdefault(aval.shape[axis], []).append(n)
-    if what == "pmap" and not sizes and given is None:
-        raise ValueError(
-            "pmap requires at least one argument with a mapped axis. Give it one, or say axis_size: got *args="
-            f"{call.args} and **kwargs={call.kwargs}"
-        )
     if not avals and given is None:
         raise ValueError(
             f"{what} wrapped function must be passed at least one argument containing an array or axis_size must be "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,11 +168,11 @@ def test_stacks_of_small_products_are_kernels(spec: str, batch: int, side: int, 
     "left, right, contracted, extent",
     [
         ((5000,), (5000, 16), (0, 0), 1),
-        ((5000,), (5000, 64), (0, 0), 64),
+        ((5000,), (5000, 64), (0, 0), 2),
         ((5000,), (16, 5000), (0, 1), 16),
         ((5000, 16), (5000,), (0, 0), 1),
         ((16, 5000), (5000,), (1, 0), 16),
-        ((5000, 4), (5000, 16), (0, 0), 16),
+        ((5000, 4), (5000, 64), (0, 0), 2),
     ],
 )
 def test_narrow_matrices_by_vectors_are_read_by_one_thread(
@@ -181,6 +182,41 @@ def test_narrow_matrices_by_vectors_are_read_by_one_thread(
     axes = tuple((axis,) for axis in contracted)
     found = products.describe(avals, {"dimension_numbers": (axes, ((), ()))})
     assert found is not None and found.extent == extent
+
+
+ODD = {
+    "many rows": (1001, 33, 77), "many columns": (55, 1003, 777), "columns": (101, 203, 307), "equal": (333, 333, 333),
+    "few of both": (30, 5000, 40), "by a vector": (1003, 1001, 1), "a vector by": (1, 997, 2011),
+    "a few by a vector": (7, 3001, 1), "long": (2, 500, 3001),
+}  # fmt: skip
+"""Rows, terms and columns, of which nothing is a multiple of what kernels take together."""
+
+
+@pytest.mark.parametrize("sizes", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_have_the_same_bits_on_any_number_of_threads(sizes: tuple[int, ...], dtype: str, turned: bool) -> None:
+    m, k, n = sizes
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n)))
+    x, y = (np.ascontiguousarray(a.T) for a in (x, y)) if turned else (x, y)
+    axes = ((0,), (1,)) if turned else ((1,), (0,))
+    found = products.describe([ShapedArray(a.shape, a.dtype) for a in (x, y)], {"dimension_numbers": (axes, ((), ()))})
+    assert found is not None
+    want, *others = (_in_pieces(found, dtype, (x, y), threads) for threads in (1, 2, 3))
+    np.testing.assert_allclose(want, (x.T if turned else x) @ (y.T if turned else y), rtol=1e-3, atol=1e-3)
+    for got in others:
+        np.testing.assert_array_equal(got, want)
+
+
+def _in_pieces(product: products.NativeProduct, dtype: str, args: Any, threads: int) -> np.ndarray:
+    out = np.full((product.m, product.n), np.nan, dtype)
+    pointers = (ctypes.c_void_p * 3)(*(a.ctypes.data for a in (*args, out)))
+    scalars = (ctypes.c_int64 * len(product.scalars))(*product.scalars)
+    cuts = [product.extent * n // threads for n in range(threads + 1)]
+    for begin, end in pairwise(cuts):
+        FUNCTION(products.function(dtype))(ctypes.addressof(pointers), ctypes.addressof(scalars), begin, end)
+    return out
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def _product(left: Any, right: Any, numbers: Any = PLAIN) -> products.NativeProd
     avals = [ShapedArray(a.shape, a.dtype) for a in (left, right)]
     found = products.describe(avals, {"dimension_numbers": numbers})
     assert found is not None
-    return found
+    return strips.counted(found)
 
 
 def _integers(*shape: int, dtype: str = "float32") -> np.ndarray:

@@ -503,7 +503,7 @@ class Builder:
 
     @contextlib.contextmanager
     def loop(
-        self, start: IrValue | int, stop: IrValue, metadata: Callable[[], str] = str, step: int = 1
+        self, start: IrValue | int, stop: IrValue, metadata: Callable[[], str] = str, step: IrValue | int = 1
     ) -> Generator[IrValue, None, None]:
         """``for i in start..stop``; the block inside is the loop's body. ``metadata`` is asked when it is complete."""
         first = stop.like(start)
@@ -515,7 +515,7 @@ class Builder:
         self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
         self.start(turn)
         yield i
-        following = self.emit("i64", f"add nuw nsw {i}, {step}")
+        following = self.emit("i64", f"add nuw nsw {i}, {stop.like(step).name}")
         self._lines.append(f"br label %{head}{metadata()}")
         self._lines.insert(phi_at, f"{i.name} = phi i64 [{first.name}, %{before}], [{following.name}, %{self.block}]")
         self.start(end)

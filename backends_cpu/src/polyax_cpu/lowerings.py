@@ -62,7 +62,9 @@ def _native(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Mappi
     product, dtype = products.describe(args, params), args[0].dtype.name
     if product is None:
         return None
-    return strips.function(dtype, product) if strips.fits(product, dtype) else products.function(dtype), product
+    if strips.fits(product, dtype):
+        return strips.function(dtype, product), strips.counted(product)
+    return products.function(dtype), product
 
 
 def _adds(args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:

@@ -33,6 +33,15 @@ BATCH, ROWS, COLUMNS = 0, 1, 2  # what begin..end counts
 WIDE = 32
 """Columns of a matrix by which a vector is multiplied from the left, for threads to share them: each would read nearly
 all of the memory of a narrower one."""
+TOGETHER = 12
+"""Rows of a result that threads have multiples of: OpenBLAS's kernels begin anew with each so many, and add up the
+terms of one in the order in which they would in the whole."""
+DOTS = 4
+"""Rows that are multiplied by a vector together."""
+PART, LEAST, LINE = 512, 128, 16
+"""Columns that are a product of their own, at most, those that are cut rather than rows, and those of which parts are
+multiples. OpenBLAS adds up terms in an order that depends on where the columns end: parts that any number of threads
+share give the same bits."""
 TURNED, SHORT = 1024, 32
 """Elements of a transposed right operand that are copied in order before the product, if so few terms are added up:
 those are what OpenBLAS has no kernels for small matrices for, which take an eighth of the time."""
@@ -62,10 +71,14 @@ class NativeProduct:
     group: int
     terms: int = 1
     """How many pairs of operands there are, one behind the other; their products are added up."""
+    unit: int = 1
+    """Matrices, rows or columns that ``begin..end`` counts as one."""
+    cuts: int = 0
+    """Whether each of these is a product of its own."""
 
     @property
     def extent(self) -> int:
-        return (self.batch, self.m, self.n)[self.split]
+        return -(-(self.batch, self.m, self.n)[self.split] // self.unit)
 
     @property
     def scalars(self) -> tuple[int, ...]:
@@ -106,10 +119,33 @@ def _product(
     if not batch * m * n * k:
         return None
     group, *apart = groups or (batch, 0, 0)
-    narrow = (m == 1 and n < WIDE and not b.transposed) or (n == 1 and m < WIDE and a.transposed)
-    split = BATCH if batch > 1 or narrow else ROWS if m >= n else COLUMNS
     one, other = ((int(x.transposed), x.ld, x.stride, y) for x, y in zip((a, b), apart, strict=True))
-    return NativeProduct(split, batch, m, n, k, *one, *other, group)
+    found = NativeProduct(BATCH, batch, m, n, k, *one, *other, group)
+    return found if batch > 1 else _of_vector(found) if min(m, n) == 1 else _of_matrices(found)
+
+
+def _of_vector(p: NativeProduct) -> NativeProduct:
+    """A row or a column of the matrix at a time is added to the result, or is an element of it."""
+    adds = p.a_transposed if p.n == 1 else not p.b_transposed
+    found, extent = replace(p, split=ROWS if p.n == 1 else COLUMNS), max(p.m, p.n)
+    if adds:
+        return p if extent < WIDE else _in_parts(found, extent)
+    return replace(found, unit=DOTS) if extent > LINE else replace(found, cuts=1)
+
+
+def _of_matrices(p: NativeProduct) -> NativeProduct:
+    high = p.m >= p.n or (p.n < LEAST and p.m >= 2 * TOGETHER)
+    return replace(p, split=ROWS, unit=TOGETHER) if high else _in_parts(replace(p, split=COLUMNS), p.n)
+
+
+def _in_parts(p: NativeProduct, extent: int) -> NativeProduct:
+    """If threads may share it, of whichever type its elements are: a power of two of parts, which is even."""
+    if max(p.flops // 8, 16 * (p.m * p.k + p.k * p.n + p.m * p.n)) <= PARALLEL_COST:
+        return replace(p, unit=extent)
+    parts = 2
+    while extent > PART * parts:
+        parts *= 2
+    return replace(p, unit=-(-extent // (parts * LINE)) * LINE, cuts=1)
 
 
 Arrays = Sequence[np.ndarray]
@@ -151,9 +187,9 @@ def adding(dtype: str, product: NativeProduct) -> Callable[[Sequence[Arrays], Se
         pointers = _pointers([*itertools.chain(*args), total])
 
         def add(n: int) -> None:
-            begin, end = product.extent * n // parts, product.extent * (n + 1) // parts
+            begin, end = (product.extent * m // parts for m in (n, n + 1))
             compute(pointers, numbers(len(args)), begin, end)
-            piece = (*before, slice(begin, end))
+            piece = (*before, slice(begin * product.unit, end * product.unit))
             for copy in copies:
                 copy[piece] = total[piece]
 
@@ -191,15 +227,20 @@ def _source(letter: str) -> str:
     b = module.function("void", "product", params)
     buffers, scalars, begin, end = b.args
     fields = [b.load(b.at(scalars, n, "i64"), "i64") for n in range(len(NativeProduct.__dataclass_fields__))]
-    split, batch, m, n, k, ta, lda, sa, a_apart, tb, ldb, sb, b_apart, group, terms = fields
+    split, batch, m, n, k, ta, lda, sa, a_apart, tb, ldb, sb, b_apart, group, terms, unit, cuts = fields
     by_batch, by_rows, by_columns = (split.compare("==", way) for way in (BATCH, ROWS, COLUMNS))
-    row, column = (b.select(way, begin, 0) for way in (by_rows, by_columns))
-    rows, columns = b.select(by_rows, end - begin, m), b.select(by_columns, end - begin, n)
-    a_skip = row * b.select(ta.compare("==", 0), lda, 1)
-    b_skip = column * b.select(tb.compare("==", 0), 1, ldb)
+    first, last = begin * unit, b.intrinsic("smin", end * unit, b.select(by_rows, m, b.select(by_columns, n, batch)))
+    start, stop = b.select(by_batch, 0, first), b.select(by_batch, 1, last)
+    length = b.select(cuts.compare("==", 0), stop - start, unit)
     result = b.load(b.at(buffers, terms * 2, "ptr"), "ptr")
     turns = (n * k <= TURNED) & (k < SHORT) & (n > 1) & (m > 1) & ta.compare("==", 0) & tb.compare("!=", 0)
-    with b.loop(0, terms) as t, b.loop(b.select(by_batch, begin, 0), b.select(by_batch, end, batch)) as i:
+    matrices = (b.select(by_batch, first, 0), b.select(by_batch, last, batch))
+    with b.loop(0, terms) as t, b.loop(*matrices) as i, b.loop(start, stop, step=length) as part:
+        size = b.intrinsic("smin", length, stop - part)
+        row, column = (b.select(way, part, 0) for way in (by_rows, by_columns))
+        rows, columns = b.select(by_rows, size, m), b.select(by_columns, size, n)
+        a_skip = row * b.select(ta.compare("==", 0), lda, 1)
+        b_skip = column * b.select(tb.compare("==", 0), 1, ldb)
         pointers = [b.load(b.at(buffers, t * 2 + n, "ptr"), "ptr") for n in range(2)]
         groups = b.binary("div", i, group)
         within = i - groups * group
@@ -219,19 +260,27 @@ def _source(letter: str) -> str:
 
 Matrix = tuple[IrValue, IrValue, IrValue]
 """Pointer, whether it is transposed, leading dimension."""
+Vector = tuple[IrValue, IrValue]
+"""Pointer, and how far apart elements are."""
 Factors = tuple[IrValue, IrValue]
 """Of the product, and of what is there."""
 
 
 def _call(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, term: IrValue) -> None:
-    """Dispatches to a product with a column, and to that of two matrices."""
+    """Dispatches to a product with a column, to one with a row, and to that of two matrices."""
     by = factors(b, letter, term)
     rows, columns, k, ldc = sizes
     narrow = columns.compare("==", 1) & ldc.compare("==", 1)
-    column, matrix, end = b.fresh("column"), b.fresh("matrix"), b.fresh("end")
-    b.branch(narrow, column, matrix)
+    column, other, row, matrix, end = map(b.fresh, ("column", "other", "row", "matrix", "end"))
+    b.branch(narrow, column, other)
     b.start(column)
-    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z, by)
+    _gemv(b, letter, (rows, k), x, (y[0], b.select(y[1].compare("==", 0), y[2], 1)), z, by)
+    b.jump(end)
+    b.start(other)
+    b.branch(rows.compare("==", 1), row, matrix)
+    b.start(row)
+    turned = (y[0], b.binary("sub", b.const(1, "i64"), y[1]), y[2])
+    _gemv(b, letter, (columns, k), turned, (x[0], b.select(x[1].compare("==", 0), 1, x[2])), z, by)
     b.jump(end)
     b.start(matrix)
     gemm(b, letter, sizes, x, y, z, by)
@@ -276,18 +325,18 @@ def gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix
 def _gemv(
     b: Builder,
     letter: str,
-    rows: IrValue,
-    k: IrValue,
+    sizes: tuple[IrValue, IrValue],
     x: Matrix,
-    step: IrValue,
-    y: IrValue,
+    y: Vector,
     z: IrValue,
     by: Factors,
 ) -> None:
-    """The stored matrix has rows and columns exchanged if it is transposed."""
+    """``sizes``: rows of the matrix and how many terms are added. The stored matrix has them exchanged if it is
+    transposed."""
+    rows, k = sizes
     plain = x[1].compare("==", 0)
     height, width = b.select(plain, rows, k), b.select(plain, k, rows)
     b.call(
         "void", f"cblas_{letter}gemv", _int(b, openblas.ROW_MAJOR), _trans(b, x[1]), _int(b, height), _int(b, width),
-        by[0], x[0], _int(b, x[2]), y, _int(b, step), by[1], z, _int(b, 1),
+        by[0], x[0], _int(b, x[2]), y[0], _int(b, y[1]), by[1], z, _int(b, 1),
     )  # fmt: skip

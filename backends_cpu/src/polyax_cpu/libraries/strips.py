@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import registers
@@ -40,6 +40,11 @@ def fits(product: NativeProduct, dtype: str) -> bool:
     if product.batch > 1 or product.b_transposed or dtype not in registers.TYPES or registers.why_not() is not None:
         return False
     return _is_low(product) if product.split == COLUMNS else _is_tall(product, registers.lanes(registers.TYPES[dtype]))
+
+
+def counted(product: NativeProduct) -> NativeProduct:
+    """With each of its rows or columns counted: all sums begin with their first term, whoever adds them up."""
+    return replace(product, unit=1, cuts=0)
 
 
 def _is_low(product: NativeProduct) -> bool:

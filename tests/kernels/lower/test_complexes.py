@@ -205,6 +205,46 @@ def test_libraries_read_what_is_in_memory() -> None:
     assert step.arg_avals[0].dtype == step.out_avals[0].dtype == np.dtype("complex128")
 
 
+UPDATES = {
+    "slice": lambda x, y: lax.dynamic_update_slice(x, y, (1, 2)),
+    "set": lambda x, y: x.at[jnp.array([2, 0])].set(y),
+    "add": lambda x, y: x.at[jnp.array([2, 2])].add(y),
+    "one by one": lambda x, y: x.at[jnp.array([1, 2, 2]), jnp.array([0, 3, 3])].add(2j),
+}
+MOVES = {
+    "transpose": lambda z: z.T,
+    "slice": lambda z: z[::2, 1:3],
+    "repeat": lambda z: jnp.repeat(z, 2),
+    "broadcast": lambda z: jnp.broadcast_to(z[:, None], (3, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_what_is_updated_is_not_taken_apart(name: str) -> None:
+    y = Z[:2] if name != "slice" else Z[:2, :2]
+    args = [Z.astype("complex64"), y.astype("complex64")]
+    np.testing.assert_allclose(on_kernels(UPDATES[name], args), on_reference(UPDATES[name], args), 1e-6)
+    steps = planned(NumpyKernelBackend(), traced(UPDATES[name], args)).steps
+    assert not any("part" in map(str, step.kernel.primitives) for step in steps if isinstance(step, KernelStep))
+
+
+def test_products_with_slices_that_do_not_meet_are_kernels() -> None:
+    times = lambda x, y: x.at[1:].multiply(y)
+    args = [Z.astype("complex64"), W[1:].astype("complex64")]
+    np.testing.assert_allclose(on_kernels(times, args), on_reference(times, args), 1e-6)
+    assert all(isinstance(step, KernelStep) for step in planned(NumpyKernelBackend(), traced(times, args)).steps)
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_doubles_are_moved_whole(name: str) -> None:
+    """A kernel reads and writes both parts of a number as one row of two."""
+    np.testing.assert_array_equal(on_kernels(MOVES[name], [Z]), on_reference(MOVES[name], [Z]))
+    with polyax.enable_x64(True):
+        steps = planned(NumpyKernelBackend(), traced(MOVES[name], [Z])).steps
+    kernels = [step.kernel for step in steps if isinstance(step, KernelStep)]
+    assert kernels and all(len(stage.stores) == 1 for kernel in kernels for stage in kernel.stages)
+
+
 def test_programs_without_complex_numbers_stay() -> None:
     from polyax_kernels.lower.complexes.rewrite import as_pairs
 

@@ -11,14 +11,30 @@ from polyax.ops.basis import add, sub
 from polyax_kernels.lower.complexes.pair import Pair
 
 _EACH = (
-    "add add_any all_gather all_to_all broadcast_in_dim concatenate copy cumsum dynamic_slice dynamic_update_slice "
-    "name neg pad ppermute psum pvary reduce_precision reduce_scatter reduce_sum reduce_window_sum reshape rev "
-    "scatter scatter-add scatter-sub select_and_scatter_add select_n slice split squeeze stop_gradient sub transpose"
+    "add add_any all_gather all_to_all broadcast_in_dim concatenate copy cumsum dynamic_slice name neg pad ppermute "
+    "psum pvary reduce_precision reduce_scatter reduce_sum reduce_window_sum reshape rev select_and_scatter_add "
+    "select_n slice split squeeze stop_gradient sub transpose"
 )
 EACH = frozenset(_EACH.split())
 """Names of primitives that are linear over the reals, or move elements."""
 ON_WORDS = frozenset(("add", "add_any", "copy", "cumsum", "neg", "reduce_sum", "stop_gradient", "sub"))
 """Those of them that do the same to words, whose last dimension they leave alone."""
+WIDER: dict[str, Callable[[Mapping[str, Any], int], dict[str, Any]]] = {
+    "broadcast_in_dim": lambda p, _: {
+        "shape": (*p["shape"], 2),
+        "broadcast_dimensions": (*p["broadcast_dimensions"], len(p["shape"])),
+    },
+    "reshape": lambda p, _: {"new_sizes": (*p["new_sizes"], 2)},
+    "slice": lambda p, _: {
+        "start_indices": (*p["start_indices"], 0),
+        "limit_indices": (*p["limit_indices"], 2),
+        "strides": p["strides"] and (*p["strides"], 1),
+    },
+    "transpose": lambda p, rank: {"permutation": (*p["permutation"], rank)},
+}
+"""Those that move words, and what else their parameters say then: who needs parts of what they give reads them."""
+DOUBLE = 8
+"""Bytes of a part of which two fill no word."""
 PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
@@ -27,8 +43,17 @@ def of_each_part(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     of_one_rank = len({len(a.aval.shape) for a in eqn.invars}) == 1  # words of a scalar don't align with others
     if eqn.primitive.name in ON_WORDS and of_one_rank and all(isinstance(x, Pair) and x.is_stored for x in args):
         return [Pair(words=x) for x in eqn.apply([x.words for x in args])]
+    if _moves_words(eqn, args):
+        more = WIDER[eqn.primitive.name](eqn.params, len(args[0].shape))
+        return [Pair(words=x) for x in eqn.replace(params={**eqn.params, **more}).apply([args[0].words])]
     both = [eqn.apply([x.parts[n] if isinstance(x, Pair) else x for x in args]) for n in (0, 1)]
     return [Pair(parts) for parts in zip(*both, strict=True)]
+
+
+def _moves_words(eqn: Eqn, args: Sequence[Any]) -> bool:
+    """Those of 64 bits a kernel moves whole in any case (``passes/words.py``)."""
+    doubles = eqn.invars[0].aval.dtype.itemsize == 2 * DOUBLE
+    return doubles and eqn.primitive.name in WIDER and len(args) == 1 and args[0].is_stored
 
 
 def gathered(eqn: Eqn, args: Sequence[Any]) -> list[Any]:

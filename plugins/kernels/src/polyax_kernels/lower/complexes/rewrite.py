@@ -17,11 +17,14 @@ from polyax.ir.primitive import ambient
 from polyax.trace.recording import hoist_consts
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax_kernels.lower.choice import Rules
-from polyax_kernels.lower.complexes import folds  # noqa: F401  # its formulas join the table
+from polyax_kernels.lower.complexes import (
+    folds,  # noqa: F401  # its formulas join the table
+    parts,
+    updates,
+)
 from polyax_kernels.lower.complexes.functions import FORMULAS
 from polyax_kernels.lower.complexes.library import called
 from polyax_kernels.lower.complexes.pair import Pair, as_parts, as_words, is_complex, put_together, taken_apart
-from polyax_kernels.lower.complexes.parts import RULES
 from polyax_kernels.lower.lowering import Call, Replace
 
 
@@ -141,4 +144,5 @@ class _Rewriting:
         return put_together(parts, [v.aval for v in eqn.outvars])
 
 
+RULES = {**parts.RULES, **updates.RULES}
 _CONTROL = {scan_p: _Rewriting.scan, while_p: _Rewriting.while_loop, cond_p: _Rewriting.cond}

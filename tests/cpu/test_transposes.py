@@ -14,6 +14,7 @@ from polyax_cpu import kernels, machine_code
 from polyax_cpu.compiler import host
 from polyax_cpu.llvm import Module
 from polyax_cpu.transposes import transpose
+from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import consing, index, load, op
 
 TYPES = {"float": np.float32, "double": np.float64, "i8": np.int8, "i16": np.int16, "half": np.float16}
@@ -77,3 +78,26 @@ def test_no_element_goes_alone_through_whole_squares() -> None:
     assert "load float" not in squares
     assert ("load float" in text) != host().has_masks, "what is left takes masks, if there are any"
     assert "alloca [1024" in text or "alloca float, i64 1024" in text
+
+
+@pytest.mark.parametrize(("kind", "first"), [(np.int8, "i32 0, i32 16, i32 1"), (np.int16, "i32 0, i32 8, i32 1")])
+def test_narrow_elements_are_interleaved(kind: type, first: str) -> None:
+    """One instruction does that, where it takes several to choose by turns."""
+    with consing():
+        grid = axes(320, 320)
+        value = load(0, np.dtype(kind), (index(grid[1]), index(grid[0])))
+        module = kernels.module_of(one_store(grid, value, [np.zeros((320, 320), kind)]))
+    assert f"<{first}," in module.text()
+
+
+@pytest.mark.parametrize("shape", [(16, 4096), (4096, 8), (2048, 21)])
+def test_squares_along_short_axes_are_whole(shape: tuple[int, int]) -> None:
+    """What is left of a larger one is moved element by element, where the processor has no masks."""
+    with consing():
+        grid = axes(*shape)
+        value = load(0, np.dtype(np.float32), (index(grid[1]), index(grid[0])))
+        kernel = one_store(grid, value, [np.zeros(shape[::-1], np.float32)])
+        schedule = choose(kernel)
+        text = kernels.module_of(kernel).text()
+    assert schedule.tile == min(16, 1 << (min(shape).bit_length() - 1))
+    assert "shufflevector" in text

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyax_cpu.llvm import Builder, IrValue
+from polyax_cpu.llvm import Builder, IrValue, size_of
 
 MOST = 16
 """Rows that are turned at once: as many registers as there are to spare."""
+UNPACKED = 16
+"""Bytes of vectors of which one instruction interleaves two."""
 SIDE = 4
 """Of squares of matrices whose sizes aren't known."""
 
@@ -25,7 +27,7 @@ def transpose(
 
     ``sizes``: they are below these; the rest of the last squares in registers is written as well, but not read.
     """
-    count, zero = min(side, MOST), b.const(0, "i64")
+    count, zero = min(side, _at_once(type)), b.const(0, "i64")
     rows, columns = sizes or (b.const(side, "i64"),) * 2
     with b.loop(zero, rows, step=count) as row, b.loop(zero, columns, step=count) as column:
         first = b.at(source, column * pitch + row, type)
@@ -39,6 +41,11 @@ def transpose(
         last = b.at(target, row * side + column, type)
         for n, vector in enumerate(turned(b, read)):
             b.store_lanes(vector, b.at(last, n * side, type), None)
+
+
+def _at_once(type: str) -> int:
+    """Rows of a square in registers: of narrow elements as many as one instruction interleaves."""
+    return MOST if size_of(type) > UNPACKED // 8 else UNPACKED // size_of(type)
 
 
 def _below(b: Builder, end: IrValue, count: int) -> IrValue:
@@ -71,6 +78,8 @@ def turned(b: Builder, rows: Sequence[IrValue]) -> list[IrValue]:
     """The columns of a square of vectors: for each power of two, squares of that size change places across the
     diagonal of those of twice the size (Eklundh, 1972)."""
     vectors, count = list(rows), len(rows)
+    if size_of(rows[0].type) * count <= UNPACKED:
+        return _interleaved(b, vectors)
     for near in (1 << k for k in range(count.bit_length() - 1)):
         upper = [n if not n & near else count + n - near for n in range(count)]
         lower = [n + near if not n & near else count + n for n in range(count)]
@@ -78,4 +87,15 @@ def turned(b: Builder, rows: Sequence[IrValue]) -> list[IrValue]:
             if not n & near:
                 x, y = vectors[n], vectors[n + near]
                 vectors[n], vectors[n + near] = b.mixed(x, y, upper), b.mixed(x, y, lower)
+    return vectors
+
+
+def _interleaved(b: Builder, vectors: list[IrValue]) -> list[IrValue]:
+    """The columns: each step interleaves vectors that are half of them apart, whose numbers are rotated by a bit."""
+    count = len(vectors)
+    half = count // 2
+    orders = [[start + n // 2 + count * (n % 2) for n in range(count)] for start in (0, half)]
+    for _ in range(count.bit_length() - 1):
+        pairs = [(vectors[n], vectors[n + half]) for n in range(half)]
+        vectors = [b.mixed(x, y, order) for x, y in pairs for order in orders]
     return vectors

@@ -54,13 +54,20 @@ def _shape(kernel: Kernel, limits: Limits) -> Schedule:
     if limits.lanes > 1 and row_folds.suits(flat):
         return Schedule(row_blocks=True)
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
-        return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
+        side = _side(limits.tile, axis, kernel.grid[-1])
+        return Schedule(tile=side, grain=side if axis is kernel.grid[0] else 1)
     if limits.lanes > 1 and columns.suits(flat):
         return Schedule(parallel=min(1, len(kernel.grid) - 1), columns=True)
     lanes = _lanes(flat, limits.lanes)
     if lanes > 1 and rereads(flat):
         return Schedule(lanes=min(lanes, limits.lanes // ROWS), rows=ROWS)
     return Schedule(lanes=lanes, cut=lanes == 1 and _many(kernel) and (cuts.suits(flat) or residues.suits(flat)))
+
+
+def _side(most: int, *axes: Axis) -> int:
+    """The side of squares, a power of two, of which those along short axes are whole ones."""
+    least = min([most, *[axis.extent for axis in axes if isinstance(axis.extent, int)]])
+    return 1 << (least.bit_length() - 1)
 
 
 def _many(kernel: Kernel) -> bool:

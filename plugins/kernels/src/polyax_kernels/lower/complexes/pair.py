@@ -6,7 +6,7 @@ program it is two arrays of shape S, its parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,14 +52,21 @@ def _write_words(out: Out, re: Read, im: Read) -> Update:
     return Update(axes, (Stage((), tuple(stores)),))
 
 
+Form = Callable[[], Any]
+
+
 class Pair:
     """A complex value, of which the form that somebody asks for is computed once."""
 
-    __slots__ = ("_parts", "_words")
+    __slots__ = ("_later", "_parts", "_words")
 
-    def __init__(self, parts: tuple[Any, Any] | None = None, words: Any = None) -> None:
+    def __init__(
+        self, parts: tuple[Any, Any] | None = None, words: Any = None, later: tuple[Form, Form] | None = None
+    ) -> None:
         self._parts = parts
         self._words = words
+        self._later = later
+        """What computes the parts, and what computes the words, if either can be had without the other."""
 
     @staticmethod
     def of(value: Any) -> Pair:
@@ -70,10 +77,17 @@ class Pair:
     @property
     def is_stored(self) -> bool:
         """Whether it is in memory as words, and nobody has asked for its parts."""
-        return self._parts is None
+        return self._parts is None and self._later is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its words needn't be put together."""
+        return self._words is not None or self._later is not None
 
     @property
     def parts(self) -> tuple[Any, Any]:
+        if self._parts is None and self._later is not None:
+            self._parts = self._later[0]()
         if self._parts is None:
             re, im = (part_p.bind1(self._words, index=n) for n in (0, 1))
             self._parts = re, im
@@ -81,13 +95,15 @@ class Pair:
 
     @property
     def words(self) -> Any:
+        if self._words is None and self._later is not None:
+            self._words = self._later[1]()
         if self._words is None:
             self._words = words_p.bind1(*self._parts or ())
         return self._words
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return aval_of(self._parts[0]).shape if self._parts is not None else aval_of(self._words).shape[:-1]
+        return aval_of(self.words).shape[:-1] if self._parts is None else aval_of(self._parts[0]).shape
 
 
 def is_complex(aval: ShapedArray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from polyax.ir.dtypes import real_part
@@ -31,8 +32,9 @@ WIDER: dict[str, Callable[[Mapping[str, Any], int], dict[str, Any]]] = {
         "strides": p["strides"] and (*p["strides"], 1),
     },
     "transpose": lambda p, rank: {"permutation": (*p["permutation"], rank)},
+    **dict.fromkeys(("concatenate", "split"), lambda *_: {}),
 }
-"""Those that move words, and what else their parameters say then: who needs parts of what they give reads them."""
+"""Those that move words, and what else their parameters say then."""
 DOUBLE = 8
 """Bytes of a part of which two fill no word."""
 PRODUCTS = ("dot_general", "conv_general_dilated")
@@ -44,16 +46,32 @@ def of_each_part(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     if eqn.primitive.name in ON_WORDS and of_one_rank and all(isinstance(x, Pair) and x.is_stored for x in args):
         return [Pair(words=x) for x in eqn.apply([x.words for x in args])]
     if _moves_words(eqn, args):
-        more = WIDER[eqn.primitive.name](eqn.params, len(args[0].shape))
-        return [Pair(words=x) for x in eqn.replace(params={**eqn.params, **more}).apply([args[0].words])]
+        return _moved(eqn, args)
+    return [Pair(parts) for parts in _parts(eqn, args)]
+
+
+def _parts(eqn: Eqn, args: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Those of each result."""
     both = [eqn.apply([x.parts[n] if isinstance(x, Pair) else x for x in args]) for n in (0, 1)]
-    return [Pair(parts) for parts in zip(*both, strict=True)]
+    return list(zip(*both, strict=True))
+
+
+def _moved(eqn: Eqn, args: Sequence[Any]) -> list[Pair]:
+    """What arithmetic reads is moved as parts, where it is read, and what is stored as words."""
+    more = WIDER[eqn.primitive.name](eqn.params, len(args[0].shape))
+    parts = cache(lambda: _parts(eqn, args))
+    words = cache(lambda: eqn.replace(params={**eqn.params, **more}).apply([x.words for x in args]))
+    return [Pair(later=(partial(_nth, parts, n), partial(_nth, words, n))) for n in range(len(eqn.outvars))]
+
+
+def _nth(made: Callable[[], Sequence[Any]], n: int) -> Any:
+    return made()[n]
 
 
 def _moves_words(eqn: Eqn, args: Sequence[Any]) -> bool:
     """Those of 64 bits a kernel moves whole in any case (``passes/words.py``)."""
     doubles = eqn.invars[0].aval.dtype.itemsize == 2 * DOUBLE
-    return doubles and eqn.primitive.name in WIDER and len(args) == 1 and args[0].is_stored
+    return doubles and eqn.primitive.name in WIDER and all(x.is_whole for x in args)
 
 
 def gathered(eqn: Eqn, args: Sequence[Any]) -> list[Any]:

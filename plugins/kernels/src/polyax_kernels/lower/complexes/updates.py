@@ -22,7 +22,7 @@ Rule = Callable[[Eqn, Sequence[Any]], list[Any]]
 def slice_updated(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     """A slice of an array in memory, as words; of other arrays, each part."""
     x, update, *starts = args
-    if not x.is_stored:
+    if not x.is_whole:
         return of_each_part(eqn, args)
     first = eqn.invars[-1].aval.dtype.type(0) if starts else np.int32(0)
     return [Pair(words=y) for y in eqn.apply([x.words, update.words, *starts, first])]
@@ -31,7 +31,7 @@ def slice_updated(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
 def scattered(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     """Slices of an array in memory, as words: a dimension more of what is written at each index."""
     x, indices, updates = args
-    if not x.is_stored:
+    if not x.is_whole:
         return of_each_part(eqn, args)
     numbers: ScatterDimensionNumbers = eqn.params["dimension_numbers"]
     window = (*numbers.update_window_dims, len(updates.shape))
@@ -44,7 +44,7 @@ def multiplied(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     x, indices, updates = args
     if not eqn.params["unique_indices"]:
         return called(eqn, args)
-    parts = Pair(words=x.words).parts if x.is_stored else x.parts  # it stays as it is stored
+    parts = Pair(words=x.words).parts if x.is_whole else x.parts  # it stays as it is stored
     re, im = (slices_at(part, indices, updates.shape, eqn.params) for part in parts)
     return scattered(eqn.replace(primitive=scatter_p), [x, indices, Pair(times((re, im), updates.parts))])
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from cpu.guarded import at_the_end_of_a_page, run
+from cpu.processor import in_registers
 
 import polyax
 from polyax import lax
@@ -20,7 +21,7 @@ from polyax_cpu.libraries.sums import SumsKind
 
 RNG = np.random.default_rng(0)
 
-pytestmark = pytest.mark.skipif(registers.why_not() is not None, reason=str(registers.why_not()))
+pytestmark = in_registers
 
 
 class Case(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu.guarded import at_the_end_of_a_page, run
+from cpu.processor import in_registers
 
 import polyax
 from polyax import lax
@@ -215,6 +216,7 @@ def test_of_each_channel_alone_touch_nothing_behind_their_arrays(channels: int, 
     np.testing.assert_array_equal(out, wanted)
 
 
+@in_registers
 def test_of_each_channel_alone_share_one_mask_at_the_ends_of_rows() -> None:
     """That of channels. A mask for each place made branches of loads, which took three times as long."""
     text = depthwise.code("float", depthwise.WindowLine(3, 1, 1))

@@ -38,11 +38,12 @@ def test_stacked_is_unstacked(backend, fun, shape) -> None:
     assert_same(outcome(backend, fun, x, True), outcome(backend, fun, x, False))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float64"])
-def test_dtypes(backend, dtype) -> None:
+@pytest.mark.parametrize(("dtype", "rounding"), [("float16", 0), ("float64", 1e-15)])
+def test_dtypes(backend, dtype, rounding) -> None:
+    """Scratch holds what memory would; sums in float64 may have another order, as vectors hold few of these."""
     x = normal(9, 40, dtype=dtype)
     got, want = outcome(backend, nn.softmax, x, True), outcome(backend, nn.softmax, x, False)
-    np.testing.assert_array_equal(got[0], want[0])  # scratch holds what memory would
+    np.testing.assert_allclose(got[0], want[0], rtol=rounding, atol=0)
 
 
 @pytest.mark.parametrize("fun", [nn.softmax, layer_norm], ids=lambda f: f.__name__)

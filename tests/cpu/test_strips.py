@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu.guarded import at_the_end_of_a_page, run
+from cpu.processor import in_registers
 
 import polyax
 import polyax.numpy as jnp
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
-from polyax_cpu.libraries import products, registers, strips
+from polyax_cpu.libraries import products, strips
 
 RNG = np.random.default_rng(0)
 PLAIN, TURNED = (((1,), (0,)), ((), ())), (((0,), (0,)), ((), ()))
 
-pytestmark = pytest.mark.skipif(registers.why_not() is not None, reason=str(registers.why_not()))
+pytestmark = in_registers
 
 
 def _product(left: Any, right: Any, numbers: Any = PLAIN) -> products.NativeProduct:

@@ -87,6 +87,30 @@ def test_several_steps_are_taken_together(depth: int, stages: int) -> None:
             np.testing.assert_allclose(out, x.astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("lanes, copies", [(8, 2), (512, 1)])
+def test_blocks_of_many_lanes_are_written_once(lanes: int, copies: int) -> None:
+    """However many the last one has: compilers keep no accumulators of theirs in registers."""
+    x = RNG.standard_normal((7, 1100)).astype(F32)
+    with consing():
+        grid, (k,) = axes(x.shape[1]), axes(len(x))
+        kernel = one_store(grid, total(k, load(0, F32, (index(k), index(grid[0])))), [x])
+        library = CompiledKernels([kernel], [Schedule(lanes=lanes)])
+        assert library.text.count("b1[") == copies
+        out = result_of(kernel)
+        library.run(0, kernel, [x, out])
+        np.testing.assert_allclose(out, x.astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)
+
+
+def test_elementary_functions_are_written_once() -> None:
+    """They take longer than what accumulators do."""
+    x = RNG.standard_normal((64, 3000)).astype(F32)
+    with consing():
+        grid, (k,) = axes(x.shape[1]), axes(len(x))
+        kernel = flatten(one_store(grid, total(k, op("exp", load(0, F32, (index(k), index(grid[0]))))), [x]))
+        blocked, _ = block(kernel, choose(kernel).lanes)
+        assert [stage.axes[0].extent for stage in blocked.stages[1:-1]] == [64]
+
+
 def sums_of_columns() -> Kernel:
     """Of a matrix whose columns and rows are counted at launch."""
     columns, rows = param(0), param(1)

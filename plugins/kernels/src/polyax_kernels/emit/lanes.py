@@ -17,13 +17,14 @@ from polyax_kernels.emit.blocks import Blocks, blocks_of
 from polyax_kernels.ir.dependences import Facts, rounds
 from polyax_kernels.ir.expr import Axis, Expr, const, folds_of, index, load, op, postorder, rebuild, rewrite, rewriter
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_stores, store_roots
+from polyax_kernels.ir.scalars import cost
 
 TOGETHER = 8
 """Points of a fold's axis that are combined with each other before they are with the accumulators: a power of two."""
 MANY = 1 << 14
 """Elements below which all lie in the nearest cache, and points are taken one by one: that is less code."""
 SIMPLE = 12
-"""Operations above which a body isn't written several times."""
+"""What a body takes, at most, that is written several times, in operations."""
 
 
 def block(kernel: Kernel, lanes: int, rows: int = 1) -> tuple[Kernel, tuple[Blocks, ...]]:
@@ -77,7 +78,7 @@ def _accumulations(stage: Stage, memo: dict[Expr, Expr], lanes: tuple[Axis, ...]
         bodies = [memo[x.args[1]] for x in folds]
         *outer, last = folds[0].attr.axes
         large = points * _elements(folds[0].attr.axes) >= MANY
-        simple = sum(x.kind in ("op", "cast") for x in postorder(*bodies)) <= SIMPLE
+        simple = sum(cost(x) for x in postorder(*bodies) if x.kind in ("op", "cast")) <= SIMPLE
         for axis, places in steps(last, TOGETHER if large and simple else 1):
             step = _Step(last, places)
             stores = [

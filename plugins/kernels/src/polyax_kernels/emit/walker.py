@@ -36,6 +36,8 @@ SHORT = 16
 """Loops of fewer iterations may be unrolled."""
 KEEPS = {"max": "gt", "min": "lt"}
 """How what is there compares to what an extremum leaves it as it is for."""
+MEMORY = 64
+"""Lanes of which there are too many for registers: blocks that lack some run the same loops over what they keep."""
 NEAR = (0, 1)
 """Elements that neighbours are apart in memory where vectors are read and written as they are."""
 WORD = 4
@@ -189,7 +191,7 @@ class _Walker(Evaluator[T]):
         blocks = self.blocks.get(axis)
         if blocks is None:
             self.emitter.loop(start, stop, body, hint=hint)
-        elif blocks.ragged:
+        elif blocks.ragged or (bounds is not None and blocks.lanes >= MEMORY):
             self.loop_over_ragged_blocks(blocks, start, stop, body, hint)
         else:
             length = axis.extent if bounds is None and isinstance(axis.extent, int) else None

@@ -400,6 +400,26 @@ def test_a_mesh_that_was_entered_gives_specs_their_meaning():
         assert polyax.jit(lambda a: lax.with_sharding_constraint(a, P("y")))(X).devices() == set(DEVICES)
 
 
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f: polyax.vmap(f)(X),
+        lambda f: polyax.grad(lambda a: f(a).sum())(X),
+        lambda f: polyax.jit(f)(X),
+        lambda f: lax.scan(lambda c, _: (f(c), None), X, None, length=2)[0],
+        lambda f: run_jaxpr(polyax.make_jaxpr(f)(X), X),
+    ],
+)
+def test_a_mesh_that_was_entered_gives_specs_their_meaning_under_transformations(transformed):
+    with GRID:
+        f = pjit(lambda a: a * 2, in_shardings=P("x"), out_shardings=P("x"))
+        assert transformed(f).devices() == set(DEVICES)
+
+
+def run_jaxpr(closed, *args):
+    return polyax.core.eval_jaxpr(closed.jaxpr, closed.consts, *args)[0]
+
+
 def test_jit_and_device_put_take_specs_of_the_mesh_in_force_alone():
     with GRID:
         for name in ("in_shardings", "out_shardings"):

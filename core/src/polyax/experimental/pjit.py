@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import EllipsisType
 from typing import Any
 
@@ -11,7 +12,8 @@ from polyax.api.jit import PjitFunction, jit
 from polyax.api.stages import Traced
 from polyax.ir.config import config
 from polyax.ir.primitive import ambient
-from polyax.meshes.current import set_mesh
+from polyax.meshes.current import get_abstract_mesh
+from polyax.meshes.mesh import Mesh
 from polyax.meshes.spec import PartitionSpec
 from polyax.trace.tree import tree_map
 
@@ -35,17 +37,28 @@ class _OnEnteredMesh(PjitFunction):
         mesh = config.get("entered_mesh")
         if mesh is None:
             return super().__call__(*args, **kwargs)
-        if ambient.trace is not None:
-            return self._within(*args, **kwargs)
-        with set_mesh(mesh):
+        with _entered(mesh):
             return self._within(*args, **kwargs)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         mesh = config.get("entered_mesh")
-        if mesh is None or ambient.trace is not None:
+        if mesh is None:
             return super().trace(*args, **kwargs)
-        with set_mesh(mesh):
+        with _entered(mesh):
             return self._within.trace(*args, **kwargs)
+
+
+@contextmanager
+def _entered(mesh: Mesh) -> Generator[None]:
+    """Puts in force the mesh that was entered, also amid a trace, unless one is in force there already."""
+    if ambient.trace is not None and not get_abstract_mesh().empty:
+        yield
+        return
+    before = config.override_until_restored(mesh=mesh, abstract_mesh=mesh.abstract_mesh)
+    try:
+        yield
+    finally:
+        config.restore(before)
 
 
 def pjit(fun: Callable[..., Any] | EllipsisType = ..., /, **options: Any) -> Any:

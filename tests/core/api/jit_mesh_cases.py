@@ -676,7 +676,7 @@ def test_exchanges_in_loops():
 def test_bad_input(error, text, call):
     @polyax.jit
     def f(a, b):
-        return a
+        return a, b
 
     with pytest.raises(error, match="(?s)" + text):
         call(f)

@@ -39,7 +39,7 @@ from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import dispatch
 from polyax.runtime.running.meeting import layouts_of
 from polyax.runtime.running.programs import Entry, Moved
-from polyax.runtime.running.staged import Staged, staged
+from polyax.runtime.running.staged import Staged, entry_of, staged, without_unread
 from polyax.runtime.running.whole import QuickCalls
 from polyax.trace.calls import Key, Signature, Static, TracedFunction, UserCall, with_static
 from polyax.trace.flat import leaf_names
@@ -293,8 +293,10 @@ class PjitFunction:
         if met.any and has_refs(traced.closed):
             first, move = self._stateful(traced, call, asked)
         else:
-            first = self._placed(traced, asked, call.leaves, call.names)
             move = self._mover(traced, asked, call)
+            if self._without_unread(traced, asked, call.leaves, call.names) is not None:
+                return keep(self._entries, key, move)
+            first = self._placed(traced, asked, call.leaves, call.names)
         entry = first.entry(traced.out_tree, None if self._device is not None else move)
         keep(self._entries, key, entry)
         if self._shardings[0] is None and not key.axes and not holds_parts((call.args, call.kwargs)):
@@ -336,8 +338,21 @@ class PjitFunction:
         entry = self._entries.get(key)
         if entry is None:
             names = kind and (lambda: leaf_names(with_static(self.__wrapped__, kind[0]), kind[1]))
-            entry = keep(self._entries, key, self._placed(traced, asked, leaves, names).entry(traced.out_tree, None))
+            apart = kind and self._without_unread(traced, asked, leaves, names)
+            made = (
+                entry_of(apart, traced.out_tree)
+                if apart
+                else self._placed(traced, asked, leaves, names).entry(traced.out_tree, None)
+            )
+            entry = keep(self._entries, key, made)
         return entry(leaves)
+
+    def _without_unread(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], names: Any) -> Any:
+        """See ``without_unread``: None if the program is to run with all arguments."""
+        if self._keep_unused or self._device is not None or self._shardings[0] is not None:
+            return None
+        outs = on_devices(asked[1], leaves)
+        return without_unread(self.__name__, traced.closed, traced.donated, outs, leaves, names)
 
     def clear_cache(self) -> None:
         """Forgets all traces and programs of this function."""

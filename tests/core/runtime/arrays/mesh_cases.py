@@ -110,6 +110,18 @@ def test_what_does_not_divide_is_refused():
         polyax.device_put(np.zeros((N + 1, 2)), NamedSharding(MESH, P(("x", "y"))))
 
 
+def test_parts_of_python_numbers_are_typed_as_others():
+    x = polyax.make_array_from_callback((), NamedSharding(MESH, P()), lambda index: 3.0)
+    assert x.dtype == np.float32 and not x.weak_type and not (x + np.float16(1)).weak_type
+
+
+def test_an_array_in_parts_has_no_device_for_other_libraries():
+    with pytest.raises(BufferError, match="only supported for unsharded arrays"):
+        polyax.device_put(X, ROWS).__dlpack_device__()
+    alone = polyax.device_put(X, NamedSharding(Mesh(polyax.devices()[:1], "x"), P("x")))
+    assert alone.__dlpack_device__() == (1, 0)
+
+
 def test_from_a_callback():
     asked = []
 

@@ -295,3 +295,35 @@ def test_arrays_that_are_dropped_while_they_are_read():
         del outs
         put(x * 0, LINE, "x")  # what takes over memory that was let go
         same(last, x * 4)
+
+
+# --- arguments that a program doesn't read
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "where"),
+    [
+        (lambda d: polyax.device_put(1.0, d[3]), lambda d: polyax.device_put(2.0, d[2]), 2),
+        (lambda d: polyax.device_put(1.0, d[3]), lambda d: jnp.float32(2), 0),
+        (lambda d: put(X, LINE, "x"), lambda d: polyax.device_put(2.0, d[2]), 2),
+        (lambda d: put(X, LINE, "x"), lambda d: 2.0, 0),
+    ],
+)
+def test_a_program_runs_where_the_arguments_are_that_it_reads(x, y, where):
+    devices = polyax.devices()
+    f = polyax.jit(lambda x, y: y * 3)
+    for _ in range(2):
+        got = f(x(devices), y(devices))
+        assert got.devices() == {devices[where]} and got.item() == 6
+        assert got.committed == (where != 0)
+    assert f(1.0, polyax.device_put(2.0, devices[1])).devices() == {devices[1]}
+    assert f(x(devices), y(devices)).devices() == {devices[where]}
+
+
+def test_arguments_that_are_kept_have_a_say_where_a_program_runs():
+    x, y = (polyax.device_put(1.0, d) for d in polyax.devices()[2:])
+    with pytest.raises(ValueError, match="Received incompatible devices for jitted computation"):
+        polyax.jit(lambda x, y: y, keep_unused=True)(x, y)
+    with pytest.raises(ValueError, match="argument y of .* and argument z of "):
+        polyax.jit(lambda unread, y, z: y + z)(put(X, LINE, "x"), x, y)
+    assert polyax.jit(lambda x: jnp.ones(3), keep_unused=True)(x).devices() == x.devices()

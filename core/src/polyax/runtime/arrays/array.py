@@ -275,6 +275,8 @@ class Array(Typed, metaclass=_ArrayType):
         return capsules.packed(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        if self._seat is None and len(self.devices()) > 1:
+            raise BufferError("__dlpack__ only supported for unsharded arrays.")
         return (1, 0)  # host memory
 
     def _scalar(self) -> Any:

@@ -150,7 +150,7 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array
         )
     block = sharding.shard_shape(shape)
     like = parts[0].aval if parts else ShapedArray((), dtypes.canonicalize(dtype))
-    whole = like.with_shape(shape)
+    whole = like.with_shape(shape).update(weak_type=False)
     for x in parts:
         if x.shape != block:
             raise ValueError(

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyax.control.inner.programs import hoisted
+from polyax.control.inner.lists import Mask, kept
+from polyax.control.inner.programs import hoisted, without_inputs
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.lazy import lazy
 from polyax.meshes.memories import DEFAULT
@@ -25,6 +26,7 @@ from polyax.runtime.running.programs import Entry, Moved, Program, buffers_of_co
 from polyax.runtime.running.whole import native_call
 from polyax.trace.calls import UserCall
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.transforms.memo import memoize_by_jaxpr
 
 Asked = Sharding | None
 Names = Callable[[], Sequence[str]]
@@ -156,3 +158,47 @@ def _wishes(consts: Sequence[Any], ins: Sequence[Asked], outs: Sequence[Asked]) 
     found = [wish_of(s, lambda: "an array that is closed over") for s in named]
     found += [wish_of(s, lambda: "ARG_SHARDING") for s in ins if s is not None]
     return found + [wish_of(s, lambda: "explicit output sharding") for s in outs if s is not None]
+
+
+def without_unread(
+    name: str,
+    closed: ClosedJaxpr,
+    donated: tuple[bool, ...],
+    outs: Sequence[Asked],
+    leaves: Sequence[Any],
+    names: Names | None,
+) -> tuple[Staged, Mask] | None:
+    """The program of the arguments that it reads, and which these are; None unless others were put elsewhere by name:
+    what a program doesn't read has no say in where it runs.
+
+    Raises:
+      ValueError: the arguments that it reads were put on different devices.
+    """
+    committed = [is_concrete(x) and x.committed for x in leaves]
+    if not any(committed):
+        return None
+    read = _read(closed)
+    unread = [x for x, r, c in zip(leaves, read, committed, strict=True) if c and not r]
+    if not unread:
+        return None
+    given = kept(read, leaves)
+    named = None if names is None else lambda: kept(read, names())
+    few = tuple(kept(read, donated)) if donated else ()
+    found = staged(name, without_inputs(closed, read), few, ([None] * len(given), outs), given, named)
+    devices = {found.place} if isinstance(found.place, Device) else set(found.place.device_list)
+    return (found, read) if any(x.sharding.device_set != devices for x in unread) else None
+
+
+@memoize_by_jaxpr
+def _read(closed: ClosedJaxpr) -> Mask:
+    """Which arguments an equation takes, or are results: what is computed for nothing is read too."""
+    body = closed.jaxpr
+    used = {id(v) for v in body.outvars}.union(id(v) for e in body.eqns for v in e.invars)
+    return tuple([id(v) in used for v in body.invars])
+
+
+def entry_of(found: tuple[Staged, Mask], out_tree: PyTreeDef) -> Entry:
+    """For calls with arguments that lie as those it was made for."""
+    program, read = found
+    entry = program.entry(out_tree, None)
+    return lambda leaves: entry(kept(read, leaves))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -74,4 +76,15 @@ def test_each_is_written_by_vectors_under_no_mask(columns: int, vector: str) -> 
     closed = polyax.make_jaxpr(lambda x, n, y: polyax.lax.scatter_add(x, n, y, numbers))(*args)
     kernel = CPU.backend.compile(closed, CompileOptions(CPU)).report().kernels[-1]
     assert f"store {vector}" in kernel.source
+    assert "masked" not in kernel.source
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])
+def test_extrema_are_stored_whole(dtype: str) -> None:
+    """Where one of a vector changes, all of it is stored: few processors have masks of narrow elements."""
+    args = np.zeros((40, 32), dtype), np.zeros((ROWS, 1), "int32"), np.zeros((ROWS, 32), dtype)
+    numbers = polyax.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    closed = polyax.make_jaxpr(lambda x, n, y: polyax.lax.scatter_max(x, n, y, numbers))(*args)
+    kernel = CPU.backend.compile(closed, CompileOptions(CPU)).report().kernels[-1]
+    assert re.search(r"store <\d+ x", kernel.source)
     assert "masked" not in kernel.source

@@ -318,8 +318,12 @@ class LlvmEmitter(Emitter[IrValue]):
             value = self.b.convert("zext", value, "i8")
         self.b.store(value, self.b.at(self.memory[slot], offset, value.type), self.group)
 
+    def some(self, mask: IrValue) -> IrValue:
+        return self.b.any(mask)
+
     def _store_lanes(self, slot: int, offset: LaneIndex, value: IrValue, dtype: np.dtype, mask: IrValue | None) -> None:
-        if self.waits and mask is not None and not mask.is_constant:
+        whole = mask is not None and mask.lanes == 1 and not host().has_masks
+        if mask is not None and (self.waits or whole) and not mask.is_constant:
             with self.b.when(self.b.any(mask)):
                 return self._write_lanes(slot, offset, value, dtype, mask if mask.lanes > 1 else None)
         return self._write_lanes(slot, offset, value, dtype, mask)

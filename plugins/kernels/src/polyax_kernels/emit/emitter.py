@@ -77,6 +77,10 @@ class Emitter(Protocol[T]):
     @abstractmethod
     def store(self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None = None) -> None: ...
 
+    def some(self, mask: T) -> T:
+        """Whether ``mask`` holds for any of the points that are computed at once; itself, where that is one."""
+        return mask
+
     atomic: bool = False
     """Whether stores that combine go to ``accumulate``."""
 

@@ -91,6 +91,9 @@ class Indices(Emitter[T]):
     def store(self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None = None) -> None:
         self.emitter.store(slot, offset, value, dtype, mask)
 
+    def some(self, mask: T) -> T:
+        return self.emitter.some(mask)
+
     def accumulate(
         self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None, name: str, combined: Callable[[T, T], T]
     ) -> None:

@@ -272,10 +272,11 @@ class _Walker(Evaluator[T]):
             self.emitter.store(store.slot, at, value, dtype, mask)
 
     def changing(self, name: str, dtype: np.dtype, old: T, value: T, mask: T | None) -> T:
-        """Where an extremum may change what is there: mostly it doesn't, and no later one waits for a store."""
+        """Where an extremum may change what is there: mostly it doesn't, and no later one waits for a store. Of points
+        that are computed at once all are stored, if one may: those that don't change are what they were."""
         op, wide = self.emitter.op, FLOAT32 if dtype in NARROW else dtype
         keeps = op(KEEPS[name], wide, *self.widened(dtype, old, value))
-        changes = op("xor", BOOL, keeps, self.emitter.const(True, BOOL))
+        changes = self.emitter.some(op("xor", BOOL, keeps, self.emitter.const(True, BOOL)))
         return changes if mask is None else op("and", BOOL, mask, changes)
 
     def accumulate(self, name: str, dtype: np.dtype, *values: T) -> T:

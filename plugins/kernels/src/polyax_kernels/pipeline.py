@@ -244,7 +244,7 @@ def _canonical_kernels(plan: Plan, c: Compilation) -> Plan:
             return step
         key = structural_key(step.kernel)
         if key not in known:
-            known[key] = canonical(step.kernel, for_all_sizes)
+            known[key] = canonical(step.kernel, for_all_sizes, alone=c.limits.group == 1)
         kernel, scalars = known[key]
         if (kernel.name, kernel.primitives) != (step.kernel.name, step.kernel.primitives):
             kernel = replace(kernel, name=step.kernel.name, primitives=step.kernel.primitives)

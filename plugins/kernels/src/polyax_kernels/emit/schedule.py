@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from polyax_kernels.emit import columns, cuts, residues, row_folds, short_rows
+from polyax_kernels.emit import columns, cuts, row_folds, short_rows
 from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
@@ -15,6 +15,7 @@ from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.scalars import cost
 from polyax_kernels.ir.strides import NEAR, steps_across, stride
+from polyax_kernels.passes import residues
 from polyax_kernels.passes.for_emission import flatten
 from polyax_kernels.passes.straight import without_short_folds
 

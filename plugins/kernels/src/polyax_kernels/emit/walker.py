@@ -18,7 +18,6 @@ from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.indices import Indices
 from polyax_kernels.emit.lanes import block
-from polyax_kernels.emit.residues import by_residues
 from polyax_kernels.emit.row_blocks import block as block_rows
 from polyax_kernels.emit.short_rows import written_out
 from polyax_kernels.emit.tiles import tile
@@ -30,6 +29,7 @@ from polyax_kernels.ir.kernel import Kernel, Schedule, Stage, Store, kernel_root
 from polyax_kernels.ir.limits import FLOAT32, NARROW
 from polyax_kernels.ir.strides import origin, stride
 from polyax_kernels.passes.for_emission import prepare
+from polyax_kernels.passes.residues import by_residues
 
 T = TypeVar("T")
 SHORT = 16

@@ -8,11 +8,12 @@ from kernels.building import F32, CompiledKernels, axes, indices, one_store, res
 
 from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.numpy import run
-from polyax_kernels.emit.residues import MOST, by_residues, suits
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import Axis, cast, consing, const, fold, index, load, op, postorder, where
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots
+from polyax_kernels.passes.canonical import canonical
 from polyax_kernels.passes.for_emission import flatten
+from polyax_kernels.passes.residues import MOST, at_once, by_residues, suits
 
 pytestmark = pytest.mark.usefixtures("small_ones_too")
 
@@ -108,3 +109,21 @@ def test_what_is_left_as_it_is() -> None:
         shared = one_store(only, load(0, F32, (index(only[0]) // 2,)), [normal(30)])
         for kernel in (large, below, two, total, shared):
             assert by_residues(flatten(kernel)) == flatten(kernel)
+
+
+@pytest.mark.parametrize("count", [2, 3, MOST])
+def test_one_axis_of_whole_groups(count: int) -> None:
+    """As of what is repeated and flat: a point computes all elements of a group."""
+    x, y = normal(20), normal(20 * count)
+    with consing():
+        (axis,) = axes(20 * count)
+        value = load(0, F32, (index(axis) // count,)) + load(1, F32, (index(axis),))
+        kernel = one_store((axis,), value, [x, y])
+        made = at_once(kernel)
+        assert canonical(kernel, False, alone=True)[0].grid[0].extent == 20
+        assert made.grid[0].extent == 20 and len(made.stages[0].stores) == count and not divisions(made)
+        found = result_of(kernel)
+        run(made, [x, y, found])
+        odd = one_store(axes(20 * count + 1), value, [x, y])
+        assert at_once(odd) is odd
+    np.testing.assert_array_equal(found, np.repeat(x, count) + y)

@@ -35,6 +35,18 @@ def by_residues(kernel: Kernel) -> Kernel:
     return kernel if stages == staged.stages else simplify(replace(staged, stages=stages))
 
 
+def at_once(kernel: Kernel) -> Kernel:
+    """The kernel of one axis whose points compute as many elements as a residue has, where that divides them."""
+    if len(kernel.grid) != 1 or len(kernel.stages) != 1 or kernel.stages[0].axes or kernel.ordered:
+        return kernel
+    stage = Stage(kernel.grid, kernel.stages[0].stores)
+    modulus, extent = _modulus(stage), kernel.grid[0].extent
+    if not modulus or not isinstance(extent, int) or extent % modulus:
+        return kernel
+    (part,) = _parts(stage)
+    return simplify(replace(kernel, grid=part.axes, stages=(Stage((), part.stores),)))
+
+
 def _staged(kernel: Kernel) -> Kernel:
     """The kernel with a stage along the last axis of the grid, which isn't the one that threads share."""
     if len(kernel.grid) < 2 or len(kernel.stages) != 1:

@@ -97,6 +97,22 @@ def test_only_where_it_pays() -> None:
         assert suits(flatten(scaled(COUNT, MOST, "erf"))) and not suits(flatten(scaled(COUNT, MOST + 1, "erf")))
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("int8", 6), ("uint16", 3), ("float16", 3), ("float32", 0)])
+def test_rows_of_narrow_elements(dtype: str, most: int) -> None:
+    """They are worth it whatever is done, while they are short: ``x * row``, with the bits of any other kernel."""
+    kind = np.dtype(dtype)
+    with consing():
+        for size in (2, 3, 4, 6, 7):
+            i, j = indices(grid := axes(COUNT, size))
+            store = Store(2, (i, j), load(0, kind, (i, j)) * load(1, kind, (j,)))
+            shapes = ((COUNT, size), "in"), ((size,), "in"), ((COUNT, size), "out")
+            operands = tuple([Operand(shape, kind, role) for shape, role in shapes])
+            assert suits(flatten(Kernel(grid, (Stage((), (store,)),), operands))) == (size <= most)
+    x, row = RNG.integers(1, 9, (COUNT, 3)).astype(kind), RNG.integers(1, 9, 3).astype(kind)
+    found = polyax.jit(lambda x, row: x * row)(x, row)
+    np.testing.assert_array_equal(np.asarray(found), x * row)
+
+
 def test_rows_that_read_what_is_written_or_add_to_it_have_loops() -> None:
     with consing():
         kernel = flatten(scaled(COUNT, 2))

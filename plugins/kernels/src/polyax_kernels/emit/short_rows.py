@@ -27,6 +27,9 @@ ROWS = 64
 PAYS = ((6, 4), (8, 12))
 """Rows up to so many elements are worth it if an operation costs so much: a square root, or an elementary function; if
 elements are read under conditions, which are known where they are written out; or if all are the same."""
+NARROW, BYTES = 2, 6
+"""Elements of so few bytes, and rows of them that are always worth it: they fill no vector, and one by one they cost
+as much as wide ones."""
 WORK = 24
 """Longer ones, if so much is done for the row as a whole: its elements could be read and written as a vector."""
 
@@ -47,7 +50,7 @@ def suits(kernel: Kernel) -> bool:
 
 def _pays(kernel: Kernel, longest: int, nodes: Sequence[Expr]) -> bool:
     least = next((least for most, least in PAYS if longest <= most), None)
-    if least is not None and max(map(cost, nodes)) >= least:
+    if least is not None and (_narrow(kernel, longest) or max(map(cost, nodes)) >= least):
         return True
     facts = Facts(kernel)
     elements = union(facts.bit(axis) for stage in kernel.stages for axis in stage.axes)
@@ -56,6 +59,11 @@ def _pays(kernel: Kernel, longest: int, nodes: Sequence[Expr]) -> bool:
         repeated = not any(facts.axes[store.value] & elements for stage in kernel.stages for store in stage.stores)
         return all(facts.axes[mask] | elements == elements for mask in masks) if masks else repeated
     return sum(cost(x) for x in nodes if not facts.axes[x] & elements and cost(x) >= PAYS[0][1]) >= WORK
+
+
+def _narrow(kernel: Kernel, longest: int) -> bool:
+    least = min(operand.dtype.itemsize for operand in kernel.operands)
+    return least <= NARROW and least * longest <= BYTES
 
 
 def _in_stages(kernel: Kernel) -> tuple[tuple[Axis, ...], tuple[Stage, ...]]:

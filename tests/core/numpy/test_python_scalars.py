@@ -35,6 +35,14 @@ def test_large_integers_as_floats() -> None:
     assert jnp.float32(2**40) == np.float32(2**40) and jnp.asarray(2**40, "float32") == np.float32(2**40)
 
 
+def test_integers_of_numpy_that_arrays_cannot_hold_wrap_around_before_they_meet_floats() -> None:
+    large = np.int64(2**40 + 5)
+    assert (jnp.ones(2) * large).tolist() == [5, 5] and jnp.add(1.5, np.uint64(large)) == 6.5
+    assert jax.jit(lambda x: jnp.maximum(x, np.array([large, -(2**33) - 1])))(jnp.zeros(2)).tolist() == [5, 0]
+    assert jnp.concatenate([jnp.ones(1), np.array([large])]).tolist() == [1, 5]
+    assert jnp.asarray(large, "float32") == np.float32(large)
+
+
 @pytest.mark.parametrize("fill", [-1, 300])
 def test_filling_wraps_around(fill: int) -> None:
     wanted = np.uint8(fill % 256)

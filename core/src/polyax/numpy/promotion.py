@@ -116,9 +116,11 @@ def exact(x: Any, dtype: DType) -> Any:
 
 
 def _in_range(x: Any) -> Any:
-    """``x``; a Python integer has to fit the type of integers, whatever it meets."""
+    """``x``; a Python integer has to fit the type of integers, whatever it meets; NumPy's wrap around as in arrays."""
     if type(x) is int:
         np.asarray(x, dtypes.default_int())
+    elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu":
+        return x.astype(canonicalize(x.dtype), copy=False)
     return x
 
 

@@ -212,7 +212,6 @@ UPDATES = {
     "one by one": lambda x, y: x.at[jnp.array([1, 2, 2]), jnp.array([0, 3, 3])].add(2j),
 }
 MOVES = {
-    "transpose": lambda z: z.T,
     "slice": lambda z: z[::2, 1:3],
     "repeat": lambda z: jnp.repeat(z, 2),
     "joined": lambda z: jnp.pad(z, ((0, 0), (2, 1)), mode="edge"),
@@ -278,3 +277,10 @@ def test_infinity_to_real_powers_is_real():
 def test_complex_numbers_that_are_results_as_they_are_written() -> None:
     assert polyax.jit(lambda x: (x, 2j))(1.0) == (1.0, 2j)
     assert polyax.jit(lambda x: lax.cond(x > 0, lambda: 1j, lambda: 2j))(1.0) == 1j
+
+
+def test_products_of_what_is_moved() -> None:
+    with polyax.default_device("cpu"), polyax.enable_x64(True):
+        found = polyax.jit(lambda z: (z.T @ z, z[::2].T @ z[1:], z[:, ::2] @ z[:, 1:3].T))(Z)
+    for x, want in zip(found, (Z.T @ Z, Z[::2].T @ Z[1:], Z[:, ::2] @ Z[:, 1:3].T), strict=True):
+        np.testing.assert_allclose(x, want, 1e-12)

@@ -31,10 +31,10 @@ WIDER: dict[str, Callable[[Mapping[str, Any], int], dict[str, Any]]] = {
         "limit_indices": (*p["limit_indices"], 2),
         "strides": p["strides"] and (*p["strides"], 1),
     },
-    "transpose": lambda p, rank: {"permutation": (*p["permutation"], rank)},
     **dict.fromkeys(("concatenate", "split"), lambda *_: {}),
 }
-"""Those that move words, and what else their parameters say then."""
+"""Those that move words, and what else their parameters say then. Products would take transposes of words for their own
+(``passes/transposes.py``), whose operands lack the last dimension."""
 DOUBLE = 8
 """Bytes of a part of which two fill no word."""
 PRODUCTS = ("dot_general", "conv_general_dilated")

@@ -186,8 +186,8 @@ def test_narrow_matrices_by_vectors_are_read_by_one_thread(
 
 ODD = {
     "many rows": (1001, 33, 77), "many columns": (55, 1003, 777), "columns": (101, 203, 307), "equal": (333, 333, 333),
-    "few of both": (30, 5000, 40), "by a vector": (1003, 1001, 1), "a vector by": (1, 997, 2011),
-    "a few by a vector": (7, 3001, 1), "long": (2, 500, 3001),
+    "few of both": (30, 5000, 40), "one row left": (25, 3000, 20), "long": (2, 500, 3001),
+    "by a vector": (1003, 1001, 1), "a vector by": (1, 997, 2011), "a few by a vector": (7, 3001, 1),
 }  # fmt: skip
 """Rows, terms and columns, of which nothing is a multiple of what kernels take together."""
 

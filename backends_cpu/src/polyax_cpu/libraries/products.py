@@ -253,7 +253,7 @@ def _source(letter: str) -> str:
             with b.when(turns):
                 transpose_any(b, (y, ldb), (scratch, n), (k, columns), type)
             right = b.select(turns, scratch, y), b.select(turns, 0, tb), b.select(turns, n, ldb)
-        _call(b, letter, (rows, columns, k, n), (x, ta, lda), right, z, t)
+        _call(b, letter, (rows, columns, k), (m, n), (x, ta, lda), right, z, t)
     b.ret()
     return module.text()
 
@@ -264,26 +264,30 @@ Vector = tuple[IrValue, IrValue]
 """Pointer, and how far apart elements are."""
 Factors = tuple[IrValue, IrValue]
 """Of the product, and of what is there."""
+Shape = tuple[IrValue, IrValue]
+"""Rows and columns."""
 
 
-def _call(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, term: IrValue) -> None:
-    """Dispatches to a product with a column, to one with a row, and to that of two matrices."""
+def _call(
+    b: Builder, letter: str, sizes: Sequence[IrValue], whole: Shape, x: Matrix, y: Matrix, z: IrValue, term: IrValue
+) -> None:
+    """Dispatches to a product with a column, to one with a row, and to that of two matrices: by what is ``whole``, so
+    that a part of a result is computed as all of it would be."""
     by = factors(b, letter, term)
-    rows, columns, k, ldc = sizes
-    narrow = columns.compare("==", 1) & ldc.compare("==", 1)
+    (rows, columns, k), (m, n) = sizes, whole
     column, other, row, matrix, end = map(b.fresh, ("column", "other", "row", "matrix", "end"))
-    b.branch(narrow, column, other)
+    b.branch(n.compare("==", 1), column, other)
     b.start(column)
     _gemv(b, letter, (rows, k), x, (y[0], b.select(y[1].compare("==", 0), y[2], 1)), z, by)
     b.jump(end)
     b.start(other)
-    b.branch(rows.compare("==", 1), row, matrix)
+    b.branch(m.compare("==", 1), row, matrix)
     b.start(row)
-    turned = (y[0], b.binary("sub", b.const(1, "i64"), y[1]), y[2])
+    turned = (y[0], b.const(1, "i64") - y[1], y[2])
     _gemv(b, letter, (columns, k), turned, (x[0], b.select(x[1].compare("==", 0), 1, x[2])), z, by)
     b.jump(end)
     b.start(matrix)
-    gemm(b, letter, sizes, x, y, z, by)
+    gemm(b, letter, (*sizes, n), x, y, z, by)
     b.jump(end)
     b.start(end)
 

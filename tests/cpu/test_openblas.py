@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from polyax_cpu import plugin
 from polyax_cpu.libraries import openblas
 from support.process import output
 
@@ -26,6 +27,22 @@ def test_openblas_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModuleNotFoundError, match="pip install scipy-openblas32"):
         openblas._path()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks at open files as Linux shows them")
+def test_opening_the_platform_asks_for_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, *_: asked.append(os.readlink(f"/proc/self/fd/{file}")))
+    plugin._open()
+    assert asked == [str(openblas._path())]
+
+
+def test_a_library_that_is_not_installed_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, *_: asked.append(file), raising=False)
+    openblas.read_ahead()
+    assert not asked
 
 
 def test_a_function_that_openblas_lacks() -> None:

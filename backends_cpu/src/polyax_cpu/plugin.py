@@ -23,6 +23,9 @@ def _open() -> Backend:
     pool.prepare()
     import polyax_cpu.lowerings  # noqa: F401  # every program asks for them; LLVM makes the runtime meanwhile
     from polyax_cpu.backend import CpuBackend
+    from polyax_cpu.libraries import openblas
+
+    openblas.read_ahead()
 
     return CpuBackend()
 

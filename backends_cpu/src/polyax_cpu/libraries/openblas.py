@@ -5,6 +5,7 @@ OpenBLAS runs single-threaded; our pool splits the work, so that two pools don't
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib.util
@@ -45,6 +46,16 @@ def _path() -> Path:
         )
     folder = Path(found.origin).parent / "lib"
     return next(p for p in sorted(folder.glob("libscipy_openblas*")) if p.suffix != ".a")
+
+
+def read_ahead() -> None:
+    """Asks the system to have the library in memory when it is first called, which is mostly soon: it is large, and
+    reading it from a disk takes twice as long as a first product does. Where systems can't be asked, or there is no
+    library, nothing happens."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with contextlib.suppress(ModuleNotFoundError, OSError), open(_path(), "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
 
 def address(name: str) -> int:

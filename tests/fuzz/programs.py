@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from fuzz.complexes import complex_numbers
 from fuzz.control import control
 from fuzz.operations import OPERATIONS
 from fuzz.pool import Context, Value
@@ -107,7 +108,7 @@ def written(
     """A function of ``args`` that returns its last four values, and the types of all its names."""
     recorder = Recorder(module)
     pool = [Value(recorder.symbol(x, f"x{n}"), not smooth or x.dtype.kind != "f") for n, x in enumerate(args)]
-    operations = (*OPERATIONS, *[control] * (depth and 12))
+    operations = (*OPERATIONS, complex_numbers, *[control] * (depth and 12))
     context = Context(recorder, random, pool, operations, depth, smooth)
     context.grow(steps)
     params = tuple(f"x{n}" for n in range(len(args)))

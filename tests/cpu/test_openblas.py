@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +29,15 @@ def test_openblas_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModuleNotFoundError, match="pip install scipy-openblas32"):
         openblas._path()
+
+
+def test_a_package_that_lacks_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Platforms open without it: programs may have no products."""
+    found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
+    with pytest.raises(FileNotFoundError, match="no shared library in .*; pip install --force-reinstall"):
+        openblas._path()
+    assert plugin._open().name == "cpu"
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks at open files as Linux shows them")

@@ -38,6 +38,7 @@ def _path() -> Path:
 
     Raises:
       ModuleNotFoundError: the package isn't installed.
+      FileNotFoundError: it lacks its library.
     """
     found = importlib.util.find_spec("scipy_openblas32")
     if found is None or found.origin is None:
@@ -45,7 +46,10 @@ def _path() -> Path:
             "No module named 'scipy_openblas32'; pip install scipy-openblas32", name="scipy_openblas32"
         )
     folder = Path(found.origin).parent / "lib"
-    return next(p for p in sorted(folder.glob("libscipy_openblas*")) if p.suffix != ".a")
+    for path in sorted(folder.glob("libscipy_openblas*")):
+        if path.suffix != ".a":
+            return path
+    raise FileNotFoundError(f"no shared library in {folder}; pip install --force-reinstall scipy-openblas32")
 
 
 def read_ahead() -> None:

@@ -61,6 +61,10 @@ sig = inspect.signature(lambda x, *, y=0, z=1: x)
 assert infer_argnums_and_argnames(sig, 0, None) == ((0,), ("x",))
 assert infer_argnums_and_argnames(sig, None, ["x", "y"]) == ((0,), ("x", "y"))
 assert infer_argnums_and_argnames(sig, None, None) == ((), ())
+from jax._src import config
+assert config.disable_bwd_checks.value is False and config.enable_checks is polyax.enable_checks
+with config.disable_bwd_checks(True):
+    assert config.disable_bwd_checks.value is True
 from jax._src.tree_util import _registry
 children, aux = _registry[dict].to_iter({"a": 1})
 assert _registry[dict].from_iter(aux, children) == {"a": 1} and len(_registry) == len([*_registry])

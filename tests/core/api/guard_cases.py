@@ -30,3 +30,15 @@ def test_copies_among_devices(level):
                     polyax.device_put(x, second)
     with polyax.transfer_guard_host_to_device(level):
         assert on_second(x).tolist() == [2, 2, 2]
+
+
+def test_arrays_that_are_spread_are_copied_among_devices():
+    """Wherever the copy is made from."""
+    mesh = polyax.make_mesh((2,), ("i",))
+    x = polyax.numpy.arange(8.0)
+    with polyax.transfer_guard_host_to_device("disallow_explicit"):
+        assert polyax.device_put(x, polyax.NamedSharding(mesh, polyax.P("i"))).tolist() == x.tolist()
+    on_mesh = polyax.jit(lambda x: x + 1, in_shardings=polyax.NamedSharding(mesh, polyax.P("i")))
+    told = pytest.raises(polyax.errors.JaxRuntimeError, match=r"device-to-device.*float32\[8\].*P\('i',\)")
+    with polyax.transfer_guard_device_to_device("disallow"), told:
+        on_mesh(x)

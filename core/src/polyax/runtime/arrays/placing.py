@@ -422,9 +422,10 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
         alike = is_concrete(x) and x.sharding.is_equivalent_to(layout, x.ndim)
         return (x if alike else _as_summands(x, layout)).parts
     places = layout.addressable_devices_indices_map(np.shape(x)).items()
-    if not is_concrete(x) or (x.shape != block.shape and _at_hand(x)):
-        host = x.host_value() if is_concrete(x) else np.asarray(x, block.dtype)
-        return _blocks(host, block, places)
+    if not is_concrete(x):
+        return _blocks(np.asarray(x, block.dtype), block, places)
+    if x.shape != block.shape and _at_hand(x):
+        return _spread(x, block, layout)
     if x._device is None:
         if _same_places(x.sharding, layout, x.shape):
             x.alive()
@@ -436,6 +437,14 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
     here = {part.device: part for part in x.parts}
     with set_trace(None), without_mesh():
         return [_moved(_cut(here.get(d, x.parts[0]), block, i), d) for d, i in places]
+
+
+def _spread(x: Array, block: ShapedArray, layout: Sharding) -> list[Array]:
+    """Blocks of an array that the host has at hand as well."""
+    if guards.on:
+        guards.passes("device_to_device", x.aval, x.sharding, layout)
+    with guards.embedded():
+        return _blocks(x.host_value(), block, layout.addressable_devices_indices_map(x.shape).items())
 
 
 def _blocks(host: np.ndarray, block: ShapedArray, places: Iterable[tuple[Device, Index]]) -> list[Array]:

@@ -12,7 +12,7 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax.experimental import io_callback
 from polyax.experimental.pjit import pjit
-from polyax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from polyax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from support.parts import close_everywhere
 
 P = PartitionSpec
@@ -238,6 +238,46 @@ def test_results_on_a_mesh_without_devices_lie_where_arguments_or_the_mesh_in_fo
         assert lies(double(X), on(other, "i"))
     with pytest.raises(ValueError, match=r"no Mesh of 8 devices is in force .*, and no argument lies on so many"):
         double(X)
+
+
+# --- programs for meshes without devices
+
+NOWHERE = NamedSharding(ROW.abstract_mesh, P("i"))
+
+
+@pytest.mark.parametrize("explicit", (False, True))
+def test_a_program_for_a_mesh_without_devices_gets_them_when_it_is_compiled(explicit):
+    kind = AxisType.Explicit if explicit else AxisType.Auto
+    mesh = Mesh(np.array(DEVICES), ("i",), axis_types=kind)
+    struct = polyax.ShapeDtypeStruct((8, 8), "float32", sharding=NamedSharding(mesh.abstract_mesh, P("i")))
+    traced = polyax.jit(lambda x: x * 2).trace(struct)
+    told = NamedSharding(mesh.abstract_mesh, P("i", None))
+    assert traced.out_info.sharding == (told if explicit else None)
+    lowered = traced.lower(lowering_platforms=("cpu", "tpu"))
+    assert lowered.device == mesh.abstract_mesh and lowered.cost_analysis()["flops"] == 64
+    with pytest.raises(RuntimeError, match="device_assignment cannot be `None`"):
+        lowered.compile()
+    with pytest.raises(ValueError, match="size of abstract mesh 8 in .* must match .*device assignment: 4"):
+        lowered.compile(device_assignment=DEVICES[:4])
+    compiled = lowered.compile(device_assignment=DEVICES)
+    assert compiled.input_shardings[0][0] == NamedSharding(mesh, P("i"))
+    got = compiled(put(mesh, "i"))
+    assert lies(got, on(mesh, "i"))
+    same(got, X * 2)
+
+
+def test_a_program_for_a_mesh_without_devices_is_lowered_for_platforms_that_are_named():
+    struct = polyax.ShapeDtypeStruct((8, 8), "float32", sharding=NOWHERE)
+    double = polyax.jit(lambda x, y=0: x * 2 + y)
+    for asked in (double.trace(struct), polyax.jit(lambda x: x, out_shardings=NOWHERE).trace(X)):
+        with pytest.raises(ValueError, match=r"Passing lowering_platforms .* is required when only AbstractMesh"):
+            asked.lower()
+    assert double.lower(struct, put(ROW)).compile().input_shardings[0][0] == on(ROW, "i")
+    with polyax.set_mesh(ROW):
+        assert double.lower(struct).compile().input_shardings[0][0] == on(ROW, "i")
+    other = NamedSharding(HALF.abstract_mesh, P("i"))
+    with pytest.raises(ValueError, match="should be of the same size across all shardings.*'i': 8.*'i': 4"):
+        double.trace(struct, polyax.ShapeDtypeStruct((8, 8), "float32", sharding=other))
 
 
 def test_one_sharding_for_all():

@@ -242,6 +242,17 @@ def test_options_of_compilers():
             use()
 
 
+def test_options_of_compilers_are_for_whole_programs():
+    options = {"xla_embed_ir_in_executable": True}
+    double = polyax.jit(lambda x: x * 2, compiler_options=options)
+    assert double(1.0) == polyax.jvp(double, (1.0,), (1.0,))[0] == double.lower(1.0).compile()(1.0) == 2
+    assert polyax.vmap(double)(jnp.ones(2)).tolist() == [2, 2] and polyax.eval_shape(double, 1.0).shape == ()
+    for inside in (polyax.jit(lambda x: double(x) + 1), polyax.grad(double), polyax.make_jaxpr(double)):
+        told = r"only be passed to top-level `jax.jit`.*xla_embed_ir.* nested jit with name: <lambda> and source info"
+        with pytest.raises(ValueError, match=told):
+            inside(1.0)
+
+
 def test_donated_by_name_and_by_position():
     for options in ({"donate_argnames": "y"}, {"donate_argnums": 1}):
         x, y = jnp.ones(10), jnp.ones(10)

@@ -233,3 +233,20 @@ def test_make_jaxpr_names_what_it_gives() -> None:
     assert given.__name__ == "make_jaxpr(scaled)"
     assert given.__qualname__.startswith("make_jaxpr(test_make_jaxpr_names")
     assert given.__module__ == "polyax"
+
+
+def _first(x, y):
+    unread = y + 1  # noqa: F841
+    return x * 2
+
+
+def test_programs_do_not_take_what_they_do_not_need() -> None:
+    bulk = polyax.ShapeDtypeStruct((4, 4), "float32")
+    for keep, last, taken in ((False, None, 12), (True, bulk, 76)):
+        lowered = polyax.jit(_first, keep_unused=keep).lower(X, bulk)
+        assert [a.shape for a in lowered.in_avals[0]] == [(3,), (4, 4)]
+        compiled = lowered.compile()
+        places, formats = compiled.input_shardings[0], compiled.input_formats[0]
+        assert places[0] is not None and (places[1] is None) == (formats[1].layout is None) == (last is None)
+        assert compiled.memory_analysis().argument_size_in_bytes == taken
+        assert compiled(jnp.ones(3), jnp.ones((4, 4))).tolist() == [2, 2, 2]

@@ -222,7 +222,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda x: x[None], ShapeDtypeStruct((3,), 'float32'))
     ShapeDtypeStruct(shape=(1, 3), dtype=float32)
     """
-    if getattr(fun, "places_results", False):
+    if getattr(fun, "must_be_outermost", False):
         return fun.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
     return make_jaxpr(_with_structs(fun), return_shape=True)(*args, **kwargs)[1]
 

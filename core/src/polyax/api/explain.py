@@ -83,5 +83,5 @@ def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if isinstance(program.where, Device):
         return build(program.closed, program.where, program.name, program.given, stages=True)
     parts, mesh = program.meshed.parts, program.where.mesh
-    event = build(parts.program, mesh.device_list[0], program.name, (), stages=True, mesh=mesh)
+    event = build(parts.program, program.devices[0], program.name, (), stages=True, mesh=mesh)
     return replace(event, moves=parts.moves)

@@ -211,9 +211,14 @@ class PjitFunction:
         outs = tuple(of_results(self._shardings[1], traced.out_tree)) if self.places_results else ()
         return Traced(Parts(program, fun, call.in_tree, traced.out_tree, self._options, outs))
 
-    def lower(self, *args: Any, lowering_platforms: Sequence[str] | None = None, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """``trace(...).lower()``."""
-        return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
+        return self.trace(*args, **kwargs).lower()
+
+    @property
+    def must_be_outermost(self) -> bool:
+        """Whether it was told what gets lost, or can't be, in another function."""
+        return self.places_results or bool(self._options)
 
     @property
     def places_results(self) -> bool:
@@ -266,14 +271,14 @@ class PjitFunction:
         if self._device is not None:
             donated, kept = traced.donated, self._keep_unused
             return Staged(self.__name__, traced.closed, donated, self._device, pinned=True, keep_unused=kept)
-        ins, outs = asked[0], on_devices(asked[1], leaves)
+        ins, outs = (on_devices(end, leaves) for end in asked)
         check_committed(leaves, ins)
         return staged(self.__name__, traced.closed, traced.donated, (ins, outs), leaves, names, self._keep_unused)
 
     def _bind(self, traced: TracedFunction, call: UserCall) -> list[Any]:
         ins, outs = self._asked(traced, call)
         leaves = constrained(call.leaves, ins)
-        if self._inline:
+        if self._inline and not self._options:
             return constrained(eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, leaves), outs)
         results = bind_call(
             traced.closed,
@@ -283,6 +288,7 @@ class PjitFunction:
             inline=False,
             keep_unused=self._keep_unused,
             device=self._device,
+            compiler_options=tuple((self._options or {}).items()),
         )
         return constrained(results, outs)
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs, mesh_in_force, mesh_that_is_set
@@ -294,29 +292,18 @@ def of_results(shardings: Any, tree: PyTreeDef) -> list[Asked]:
 
 
 def on_devices(asked: Sequence[Asked], leaves: Sequence[Any]) -> list[Asked]:
-    """The shardings of results, those of an ``AbstractMesh`` on the devices of the mesh in force, or of the arguments.
-
-    Raises:
-      ValueError: there are no such devices, or not as many as the mesh has.
-    """
+    """The shardings, those of an ``AbstractMesh`` on the devices of the mesh in force or of the arguments, if these are
+    as many as it has."""
     return [_on_devices(s, leaves) if isinstance(s, NamedSharding) else s for s in asked]
 
 
 def _on_devices(sharding: NamedSharding, leaves: Sequence[Any]) -> NamedSharding:
-    mesh = sharding.mesh
-    if isinstance(mesh, Mesh):
+    if isinstance(sharding.mesh, Mesh):
         return sharding
     here = mesh_in_force()
     lists = [here.device_list] if here else [x.sharding.device_list for x in leaves if is_concrete(x) and x.committed]
-    devices = next((found for found in lists if len(found) == mesh.size), None)
-    if devices is None:
-        raise ValueError(
-            f"{sharding} of a result has no devices: its mesh is an AbstractMesh, no Mesh of {mesh.size} devices is in "
-            "force (polyax.set_mesh), and no argument lies on so many. Passing lowering_platforms via polyax.export or "
-            "jit(f).trace(*args).lower(lowering_platforms=...) compiles for devices that aren't there"
-        )
-    grid = np.asarray(devices, object).reshape(mesh.axis_sizes)
-    return sharding.update(mesh=Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types))
+    devices = next((found for found in lists if len(found) == sharding.mesh.size), None)
+    return sharding if devices is None else sharding.on(devices)
 
 
 def names_of_results(tree: PyTreeDef) -> list[str]:

@@ -6,7 +6,7 @@ Each stage knows the structures of arguments and results; the last is called wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from polyax.api.ahead import struct
@@ -15,6 +15,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.errors import PolyaxRuntimeError
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.formats import Format, row_by_row
 from polyax.meshes.sharding import Sharding
 from polyax.runtime.arrays.array import Array, is_concrete
@@ -22,7 +23,9 @@ from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Device, Seat
 from polyax.runtime.contract.report import Report
 from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running.compiling import names_of
+from polyax.runtime.running.meshed import no_devices
 from polyax.runtime.running.staged import Staged
 from polyax.trace.flat import leaf_names
 from polyax.trace.paths import equality_errors_pytreedef, keystr
@@ -100,7 +103,7 @@ class _Stage:
         """The structure of ``(args, kwargs)``, static arguments left out."""
         self.out_tree = parts.out_tree
         self.device = parts.staged.place
-        """The device that the program runs on, or the mesh."""
+        """The device that the program runs on, or the mesh, maybe an abstract one."""
 
     @property
     def in_avals(self) -> Any:
@@ -157,7 +160,13 @@ class Traced(_Stage):
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The program for its device. It is the same for all ``lowering_platforms``; ``compile`` makes of it what runs
-        on that device, which must be of one of them."""
+        on that device, which must be of one of them.
+
+        Raises:
+          ValueError: it is for a mesh without devices, and no platforms are named.
+        """
+        if lowering_platforms is None and isinstance(self.device, AbstractMesh):
+            raise no_devices(self.device)
         return Lowered(self._parts, lowering_platforms)
 
 
@@ -188,8 +197,10 @@ class Lowered(_Stage):
         return self._parts.jaxpr
 
     def cost_analysis(self) -> dict[str, float]:
-        """As that of the compiled program."""
-        return self.compile().cost_analysis()
+        """As that of the compiled program; of one without devices as if it ran on the default one."""
+        staged = self._parts.staged
+        here = replace(staged, where=default_device_now()) if isinstance(self.device, AbstractMesh) else staged
+        return Compiled(replace(self._parts, staged=here)).cost_analysis()
 
     @api_boundary
     def compile(
@@ -199,23 +210,17 @@ class Lowered(_Stage):
 
         Args:
           compiler_options: settings of XLA, which change nothing here.
-          device_assignment: the devices that it was lowered for, and nothing else.
+          device_assignment: the devices that it was lowered for, and nothing else; those that it is to run on, if it
+            was lowered for a mesh that has none.
 
         Raises:
           NoLowering: the device can't run it; the text says why.
           JaxRuntimeError: there is no such option.
+          RuntimeError: neither the arguments nor ``device_assignment`` say where it is to run.
           ValueError: it was lowered for other platforms than the device's, or other devices.
         """
-        devices = (self.device,) if isinstance(self.device, Device) else self.device.device_list
-        where = devices[0]
-        if device_assignment is not None and tuple(device_assignment) != tuple(devices):
-            platform = where.platform.upper()
-            given, found = ([d.id for d in some] for some in (device_assignment, devices))
-            raise ValueError(
-                "device_assignment passed to `.compile` must match the device_assignment calculated from array "
-                f"shardings and out_shardings. Got device ids passed to compile {given} on platform {platform} and "
-                f"devices ids calculated from array shardings and out_shardings {found} on platform {platform}"
-            )
+        staged = self._staged_on(device_assignment)
+        where = staged.devices[0]
         if self._platforms is not None and not set(self._platforms).intersection(names_of(where)):
             raise ValueError(
                 f"{self.fun_name} was lowered for {', '.join(self._platforms)}, and is to run on {where}, which is of "
@@ -223,7 +228,28 @@ class Lowered(_Stage):
             )
         check_options(self._parts.options)
         check_options(compiler_options)
-        return Compiled(self._parts)
+        return Compiled(replace(self._parts, staged=staged))
+
+    def _staged_on(self, devices: Sequence[Device] | None) -> Staged:
+        """The program on these devices, which are those that it was lowered for if there were some."""
+        staged = self._parts.staged
+        if isinstance(staged.place, AbstractMesh):
+            if devices is None:
+                raise RuntimeError(
+                    "device_assignment cannot be `None` during compilation. Please pass a tuple of devices to "
+                    "`.compile(device_assignment=)`"
+                )
+            return staged.on(devices)
+        found = staged.devices
+        if devices is not None and tuple(devices) != found:
+            platform = found[0].platform.upper()
+            given, wanted = ([d.id for d in some] for some in (devices, found))
+            raise ValueError(
+                "device_assignment passed to `.compile` must match the device_assignment calculated from array "
+                f"shardings and out_shardings. Got device ids passed to compile {given} on platform {platform} and "
+                f"devices ids calculated from array shardings and out_shardings {wanted} on platform {platform}"
+            )
+        return staged
 
 
 class Compiled(_Stage):
@@ -310,8 +336,10 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """Where the arguments have to be."""
-        return tree_unflatten(self.in_tree, self._parts.staged.in_shardings)
+        """Where the arguments have to be; None for those that the program doesn't take."""
+        staged = self._parts.staged
+        places = [s if t else None for s, t in zip(staged.in_shardings, staged.taken, strict=True)]
+        return tree_unflatten(self.in_tree, places)
 
     @property
     def output_shardings(self) -> Any:
@@ -320,9 +348,11 @@ class Compiled(_Stage):
 
     @property
     def input_formats(self) -> Any:
-        """How the arguments have to lie."""
+        """How the arguments have to lie; of those that the program doesn't take, nothing is said."""
         staged = self._parts.staged
-        return tree_unflatten(self.in_tree, _formats(staged.in_shardings, staged.closed.in_avals))
+        formats = _formats(staged.in_shardings, staged.closed.in_avals)
+        found = [f if t else Format() for f, t in zip(formats, staged.taken, strict=True)]
+        return tree_unflatten(self.in_tree, found)
 
     @property
     def output_formats(self) -> Any:
@@ -348,7 +378,7 @@ class Compiled(_Stage):
         """The bytes that a call uses."""
         closed, donated = self._parts.jaxpr, self._parts.donated
         return MemoryAnalysis(
-            sum(a.nbytes for a in closed.in_avals),
+            sum(a.nbytes for a, t in zip(closed.in_avals, self._parts.staged.taken, strict=True) if t),
             sum(a.nbytes for a in closed.out_avals),
             self.report.arena_bytes,
             sum(a.nbytes for a, d in zip(closed.in_avals, donated, strict=False) if d),

@@ -165,7 +165,7 @@ def _with_axes(e: Exported, mesh: Mesh) -> Mesh:
     meant = next((s.mesh for s in (*e._in_named_shardings, *e._out_named_shardings) if s is not None), mesh)
     if meant.axes == mesh.axes:
         return mesh
-    return Mesh(mesh.devices.reshape(meant.axis_sizes), meant.axis_names, meant.axis_types)
+    return Mesh.of_axes(meant, mesh.devices)
 
 
 def on_mesh_of(shardings: Sequence[NamedSharding | None], mesh: MeshAxes) -> tuple[NamedSharding | None, ...]:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.api.ahead import ShapeDtypeStruct
 from polyax.api.jit import jit
 from polyax.api.stages import Traced, Wrapped
 from polyax.api.vjp import vjp
@@ -22,15 +21,13 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.dtypes import float0, is_inexact
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
-from polyax.meshes.axes import AbstractMesh
-from polyax.meshes.explicit import sharding_of
 from polyax.meshes.sharding import NamedSharding
 from polyax.runtime.arrays.devices import default_backend
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running.meshed import Layouts
 from polyax.trace.flat import name_of
 from polyax.trace.recording import trace_to_jaxpr
-from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_structure
+from polyax.trace.tree import tree_flatten, tree_structure
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -82,15 +79,13 @@ def export(
     @api_boundary
     def do_export(*args_specs: Any, **kwargs_specs: Any) -> Exported:
         check_scopes(name_of(fun_jit), args_specs, kwargs_specs)
-        asked = [_abstract_sharding(x) for x in tree_leaves((args_specs, kwargs_specs))]
-        args_specs, kwargs_specs = tree_map(_without_sharding, (args_specs, kwargs_specs))
         names = tuple(platforms or (default_export_platform(),))
         before = exporting_for.set(names)
         try:
             made = fun_jit.trace(*args_specs, **kwargs_specs)
         finally:
             exporting_for.reset(before)
-        return _exported(made, names, tuple(disabled_checks), asked)
+        return _exported(made, names, tuple(disabled_checks))
 
     return do_export
 
@@ -118,31 +113,13 @@ def check_scopes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
                 scope.check_same(d, f"when exporting {name}", f"current (from {first}) ", where)
 
 
-def _abstract_sharding(x: Any) -> NamedSharding | None:
-    """How an argument is to lie on a mesh without devices."""
-    found = sharding_of(x)
-    return found if isinstance(found, NamedSharding) and isinstance(found.mesh, AbstractMesh) else None
-
-
-def _without_sharding(x: Any) -> Any:
-    """What is traced in its place: no program is made for devices that aren't there."""
-    return x if _abstract_sharding(x) is None else ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
-
-
-def _exported(
-    traced: Traced,
-    platforms: tuple[str, ...],
-    checks: tuple[DisabledSafetyCheck, ...],
-    asked: Sequence[NamedSharding | None],
-) -> Exported:
+def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
     where = traced._parts.staged.where
     closed = traced.jaxpr
     shardings, devices = ((None,) * len(closed.in_avals), (None,) * len(closed.out_avals)), 1
     if isinstance(where, Layouts):
         shardings = tuple(map(_abstract, (where.ins[len(closed.consts) :], where.outs)))
         devices = where.mesh.size
-    elif any(asked):
-        shardings, devices = (tuple(asked), shardings[1]), max(s.mesh.size for s in asked if s)
     trees = traced.in_tree, traced.out_tree
     ends = closed.in_avals, closed.out_avals
     return _of_program(closed, traced.fun_name, ends, trees, (shardings, devices, platforms, checks))

@@ -117,7 +117,7 @@ def mesh_in_force() -> Mesh | None:
 def _along(mesh: Mesh, here: AbstractMesh) -> Mesh:
     if here == mesh.abstract_mesh or here.size != mesh.size or here.manual_axes:  # manual ones are those of a region
         return mesh
-    return Mesh(mesh.devices.reshape(here.axis_sizes), here.axis_names, here.axis_types)
+    return Mesh.of_axes(here, mesh.devices)
 
 
 def mesh_for_specs() -> Mesh | AbstractMesh | None:

@@ -55,6 +55,11 @@ class Mesh(MeshAxes, ContextDecorator):
         )
         self._hash = hash((self.device_list, self.abstract_mesh))
 
+    @classmethod
+    def of_axes(cls, axes: MeshAxes, devices: Any) -> Mesh:
+        """The mesh with the axes of another one on ``devices``, of which there are as many."""
+        return cls(np.asarray(devices, object).reshape(axes.axis_sizes), axes.axis_names, axes.axis_types)
+
     @property
     def device_ids(self) -> np.ndarray:
         return np.array([d.id for d in self.device_list], int).reshape(self.axis_sizes)

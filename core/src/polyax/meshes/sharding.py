@@ -314,6 +314,21 @@ class NamedSharding(Sharding):
         mesh, spec = self.mesh if mesh is None else mesh, self.spec if spec is None else spec
         return NamedSharding(mesh, spec, memory_kind=memory_kind or self.memory)
 
+    def on(self, devices: Sequence[Device]) -> NamedSharding:
+        """The same with ``devices``, if its mesh has none.
+
+        Raises:
+          ValueError: they aren't as many as the mesh has places.
+        """
+        if isinstance(self.mesh, Mesh):
+            return self
+        if self.mesh.size != len(devices):
+            raise ValueError(
+                f"The size of abstract mesh {self.mesh.size} in {self} must match the length of device assignment: "
+                f"{len(devices)}"
+            )
+        return self.update(mesh=Mesh.of_axes(self.mesh, devices))
+
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 

@@ -10,10 +10,12 @@ from polyax.control.inner.lists import kept
 from polyax.control.inner.programs import hoisted
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
+from polyax.ir.source import user_source
 from polyax.transforms.vmap import AxisData, batch_jaxpr
 
 pjit_p = Primitive("jit", higher_order=True)
-"""``jit[name jaxpr donated inline keep_unused device]``; the constants of the program come first in its arguments."""
+"""``jit[name jaxpr donated inline keep_unused device compiler_options]``; the constants of the program come first in
+its arguments."""
 
 
 def call(closed: ClosedJaxpr, args: Sequence[Any], **params: Any) -> list[Any]:
@@ -25,6 +27,16 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], **params: Any) -> list[Any]:
 
 
 class _Pjit(CallLike):
+    def abstract_eval(self, *avals: Any, **params: Any) -> Any:
+        """Raises if there are options for its compilation: it is part of a program, which has its own."""
+        if options := params.get("compiler_options"):
+            raise ValueError(
+                f"`compiler_options` can only be passed to top-level `jax.jit`. Got compiler_options={dict(options)} "
+                f"specified on a nested jit with name: {params['name']} and source info: {user_source() or ''}. Pass "
+                "them to the jit around it."
+            )
+        return super().abstract_eval(*avals, **params)
+
     def bind(self, program: ClosedJaxpr, args: Sequence[Any], params: Params, ins: Ends, outs: Ends) -> list[Any]:
         """Donated buffers are needed by derivatives, so they are kept."""
         return super().bind(program, args, params | {"donated": ()}, ins, outs)

@@ -96,6 +96,11 @@ def pruned(program: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, t
     return ClosedJaxpr(jaxpr, program.consts), tuple(used_in)
 
 
+def alive(program: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The program without what is computed for nothing, and which of its inputs it reads."""
+    return pruned(program, (True,) * len(program.out_avals))
+
+
 @memoize_by_jaxpr
 def forwarded(program: ClosedJaxpr) -> tuple[int | None, ...]:
     """For each output the number of the input that it is, if it is one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.control.inner.programs import pruned
+from polyax.control.inner.programs import alive
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import PolyaxRuntimeError
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -37,7 +37,7 @@ def of_read(closed: ClosedJaxpr, donated: Flags) -> Flags:
     """The donated inputs that the program reads."""
     if not any(donated):
         return donated
-    read = pruned(closed, (True,) * len(closed.out_avals))[1]
+    read = alive(closed)[1]
     return tuple([d and r for d, r in zip(donated, read, strict=True)])
 
 

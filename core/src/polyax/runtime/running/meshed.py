@@ -19,6 +19,7 @@ from polyax.meshes.translate import cuts_on, finest, renamed
 from polyax.partition.partition import Partitioned, partition
 from polyax.partition.propagate import meshes_named
 from polyax.partition.reshard import block_aval
+from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.agreement import connection
 from polyax.runtime.running.compiling import compile_program
@@ -34,16 +35,22 @@ KEPT = 256
 
 @dataclass(frozen=True)
 class Layouts:
-    """How the arguments and the results of a program lie on the devices of ``mesh``; None: as it suits."""
+    """How the arguments and the results of a program lie on the devices of ``mesh``, or will when it has some; None:
+    as it suits."""
 
-    mesh: Mesh
-    ins: tuple[Sharding | None, ...]
-    outs: tuple[Sharding | None, ...]
+    mesh: Mesh | AbstractMesh
+    ins: tuple[NamedSharding | None, ...]
+    outs: tuple[NamedSharding | None, ...]
 
     @classmethod
-    def of(cls, mesh: Mesh, ins: Sequence[Any], outs: Sequence[Any]) -> Layouts:
+    def of(cls, mesh: Mesh | AbstractMesh, ins: Sequence[Any], outs: Sequence[Any]) -> Layouts:
         """What isn't said by a sharding on several devices is open."""
         return cls(mesh, *(tuple([s if isinstance(s, NamedSharding) else None for s in end]) for end in (ins, outs)))
+
+    def on(self, devices: Sequence[Device]) -> Layouts:
+        """The same on ``devices``, where there were none."""
+        ins, outs = ([s and s.on(devices) for s in end] for end in (self.ins, self.outs))
+        return Layouts(Mesh.of_axes(self.mesh, devices), tuple(ins), tuple(outs))
 
 
 @dataclass(frozen=True)
@@ -56,13 +63,39 @@ class Meshed:
     program: Program
 
 
+def common_abstract_mesh(shardings: Sequence[Sharding | None]) -> AbstractMesh | None:
+    """The mesh of shardings that have no devices, if there are such.
+
+    Raises:
+      ValueError: they are for different numbers of devices.
+    """
+    meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding) and isinstance(s.mesh, AbstractMesh)]
+    for mesh in meshes:
+        if mesh.size != meshes[0].size:
+            raise ValueError(
+                f"AbstractMesh should be of the same size across all shardings. Got {meshes[0]} and {mesh}"
+            )
+    return meshes[0] if meshes else None
+
+
+def no_devices(mesh: AbstractMesh) -> ValueError:
+    return ValueError(
+        "Passing lowering_platforms via polyax.export or jit(f).trace(*args).lower(lowering_platforms=...) is required "
+        f"when only AbstractMesh exists in a jitted computation. Got {mesh}, no Mesh of {mesh.size} devices is in "
+        "force (polyax.set_mesh), and no argument lies on so many."
+    )
+
+
 def on_mesh(closed: ClosedJaxpr, layouts: Layouts, name: str, donated: tuple[bool, ...] = ()) -> Meshed:
     """The program for whole arrays that lie as ``layouts`` say; its constants are its first arguments. Made once for
     each way to lie.
 
     Raises:
       IndivisibleError: an array can't be cut as its sharding says.
+      ValueError: the mesh has no devices.
     """
+    if isinstance(layouts.mesh, AbstractMesh):
+        raise no_devices(layouts.mesh)
     table: dict[Any, Meshed] = kept(closed, Layouts, dict)
     key = layouts, donated, config.trace_key()
     return once(table, key, lambda: _made(table, closed, layouts, name, donated), wait=not serving())
@@ -74,7 +107,8 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
             table.pop(old, None)
     if config.get("debug_key_reuse"):
         key_use(closed)
-    mesh = _mesh(closed, layouts)
+    assert isinstance(layouts.mesh, Mesh)
+    mesh = _mesh(closed, layouts.mesh, layouts)
     check_effects(closed, mesh.size, name)
     wanted = _told_by_types(closed.out_avals, layouts.outs, mesh)
     in_cuts, out_cuts = _asked(closed.in_avals, layouts.ins, mesh), _asked(closed.out_avals, wanted, mesh)
@@ -95,10 +129,10 @@ def tell(parts: Partitioned, mesh: Mesh) -> None:
         look(NamedSharding(mesh, trimmed_spec(told_of)))
 
 
-def _mesh(closed: ClosedJaxpr, layouts: Layouts) -> Mesh:
-    """The mesh whose axes say how all is cut: that of the layouts, or one of its devices with finer axes."""
+def _mesh(closed: ClosedJaxpr, mesh: Mesh, layouts: Layouts) -> Mesh:
+    """The mesh whose axes say how all is cut: that of the layouts, ``mesh``, or one of its devices with finer axes."""
     shardings = [s for s in (*layouts.ins, *layouts.outs) if isinstance(s, NamedSharding)]
-    return finest(layouts.mesh, {*(s.mesh for s in shardings), *meshes_named(closed)})
+    return finest(mesh, {*(s.mesh for s in shardings), *meshes_named(closed)})
 
 
 def _told_by_types(avals: Sequence[ShapedArray], asked: Sequence[Any], mesh: Mesh) -> Sequence[Any]:
@@ -111,8 +145,7 @@ def _told_by_types(avals: Sequence[ShapedArray], asked: Sequence[Any], mesh: Mes
 def _told_sharding(aval: ShapedArray, mesh: Mesh) -> NamedSharding:
     """On ``mesh``, or one of the same devices with the axes that the type names."""
     if aval.told is not None and aval.told.mesh.axes != mesh.axes:
-        named: AbstractMesh = aval.told.mesh
-        mesh = Mesh(mesh.devices.reshape(named.axis_sizes), named.axis_names, named.axis_types)
+        mesh = Mesh.of_axes(aval.told.mesh, mesh.devices)
     return NamedSharding(mesh, spec_of(cuts_of(aval), reduced_in(aval)))
 
 

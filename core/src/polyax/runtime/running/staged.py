@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyax.control.inner.lists import Mask, kept
-from polyax.control.inner.programs import hoisted, without_inputs
+from polyax.control.inner.programs import alive, hoisted, without_inputs
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.lazy import lazy
+from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.memories import DEFAULT
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
@@ -21,12 +22,11 @@ from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.running.compiling import compile_program
 from polyax.runtime.running.donation import of_read
 from polyax.runtime.running.meeting import Wish, layouts_of, meeting_place, wish_of
-from polyax.runtime.running.meshed import Layouts, Meshed, on_mesh
+from polyax.runtime.running.meshed import Layouts, Meshed, common_abstract_mesh, no_devices, on_mesh
 from polyax.runtime.running.programs import Entry, Moved, Program, buffers_of_consts, make_entry, make_mesh_entry
 from polyax.runtime.running.whole import native_call
 from polyax.trace.calls import UserCall
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
-from polyax.transforms.memo import memoize_by_jaxpr
 
 Asked = Sharding | None
 Names = Callable[[], Sequence[str]]
@@ -34,7 +34,8 @@ Names = Callable[[], Sequence[str]]
 
 @dataclass(frozen=True)
 class Staged:
-    """``where``: a device, or how arguments and results lie on a mesh, constants first."""
+    """``where``: a device, or how arguments and results lie on a mesh, constants first. On an abstract mesh the program
+    can't run before ``on`` gives it devices."""
 
     name: str
     closed: ClosedJaxpr
@@ -48,8 +49,25 @@ class Staged:
     """Whether the program gets arguments that it doesn't read too."""
 
     @property
-    def place(self) -> Device | Mesh:
+    def place(self) -> Device | Mesh | AbstractMesh:
         return self.where if isinstance(self.where, Device) else self.where.mesh
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Raises a ValueError if there are none."""
+        place = self.place
+        if isinstance(place, AbstractMesh):
+            raise no_devices(place)
+        return (place,) if isinstance(place, Device) else place.device_list
+
+    def on(self, devices: Sequence[Device]) -> Staged:
+        """The same on ``devices``, where there were none."""
+        return self if isinstance(self.where, Device) else replace(self, where=self.where.on(devices))
+
+    @property
+    def taken(self) -> Mask:
+        """Which arguments the program takes: those that it doesn't read are left out, unless all are to be kept."""
+        return (True,) * len(self.closed.in_avals) if self.keep_unused else alive(self.closed)[1]
 
     @property
     def given(self) -> tuple[bool, ...]:
@@ -131,6 +149,9 @@ def staged(
       ValueError: these are different devices.
     """
     ins, outs = asked
+    if nowhere := common_abstract_mesh([*ins, *outs]):
+        layouts = Layouts.of(nowhere, [*layouts_of(closed.consts), *ins], outs)
+        return Staged(name, closed, donated, layouts, keep_unused=keep_unused)
     kinds = _kinds(closed, outs)
     called = None if names is None else lambda: [f"{n} of {name}" for n in names()]
     free = [x if s is None or s.num_devices > 1 else None for x, s in zip(leaves, ins, strict=True)]
@@ -177,24 +198,16 @@ def without_unread(
     committed = [is_concrete(x) and x.committed for x in leaves]
     if not any(committed):
         return None
-    read = _read(closed)
+    smaller, read = alive(closed)
     unread = [x for x, r, c in zip(leaves, read, committed, strict=True) if c and not r]
     if not unread:
         return None
     given = kept(read, leaves)
     named = None if names is None else lambda: kept(read, names())
     few = tuple(kept(read, donated)) if donated else ()
-    found = staged(name, without_inputs(closed, read), few, ([None] * len(given), outs), given, named)
-    devices = {found.place} if isinstance(found.place, Device) else set(found.place.device_list)
+    found = staged(name, without_inputs(smaller, read), few, ([None] * len(given), outs), given, named)
+    devices = set(found.devices)
     return (found, read) if any(x.sharding.device_set != devices for x in unread) else None
-
-
-@memoize_by_jaxpr
-def _read(closed: ClosedJaxpr) -> Mask:
-    """Which arguments an equation takes, or are results: what is computed for nothing is read too."""
-    body = closed.jaxpr
-    used = {id(v) for v in body.outvars}.union(id(v) for e in body.eqns for v in e.invars)
-    return tuple([id(v) in used for v in body.invars])
 
 
 def entry_of(found: tuple[Staged, Mask], out_tree: PyTreeDef) -> Entry:

@@ -76,3 +76,12 @@ def test_powers_of_integers_are_refused() -> None:
     with pytest.raises(TypeError, match="pow does not accept dtype int32 at position 0"):
         lax.pow(2, 3)
     assert lax.integer_pow(2, 3) == 8
+
+
+@pytest.mark.parametrize("name", HIGHEST)
+def test_equal_numbers_have_half_of_the_derivative_each(name: str) -> None:
+    z = np.array([1 + 2j, 2 - 1j, complex(np.inf, 1)], np.complex64)
+    value, pull = polyax.vjp(getattr(lax, name), z, z)
+    np.testing.assert_array_equal(value, z)
+    for ct in pull(jnp.ones(3, jnp.complex64)):
+        np.testing.assert_array_equal(ct, np.full(3, 0.5, np.complex64))

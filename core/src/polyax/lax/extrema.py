@@ -14,8 +14,9 @@ from polyax.control.flow.associative import associative_scan
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ops import cumulative, elementwise, reduce
-from polyax.ops.basis import div, eq, full, full_like, reduce_sum, same_dtype, select_n, stretched
+from polyax.ops.basis import add, div, eq, full, full_like, mul, reduce_sum, same_dtype, select_n, stretched
 from polyax.ops.compare import gt, lt
+from polyax.ops.convert import complex as of_parts
 from polyax.ops.convert import imag, real, stop_gradient
 from polyax.ops.define import broadcast_shape
 from polyax.ops.reduce import restore_axes
@@ -43,9 +44,14 @@ def _of_two(of_real: Callable[[Any, Any], Any], before: Callable[[Any, Any], Any
         x, y = same_dtype(x, y)
         shape = broadcast_shape(of_real.__name__, [aval_of(x).shape, aval_of(y).shape])
         x, y = stretched(x, shape), stretched(y, shape)
-        return select_n(precedes(x, y, before), y, x)
+        return select_n(eq(x, y), select_n(precedes(x, y, before), y, x), _middle(x, y))
 
     return extremum
+
+
+def _middle(x: Any, y: Any) -> Any:
+    """Of equal numbers, which thus have half of the derivative each."""
+    return of_parts(*(add(mul(0.5, part(x)), mul(0.5, part(y))) for part in (real, imag)))
 
 
 max = _of_two(elementwise.max, gt)

@@ -57,8 +57,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "nan": (lambda: jnp.int32(float("nan")), ValueError, "cannot convert float NaN to integer"),
     "a complex number": (lambda: jnp.float32(1j), TypeError, "not 'complex'"),
     "without a dtype": (lambda: jnp.asarray(BIG), OverflowError, f"{BIG} out of bounds for int32"),
-    "as an operand": (lambda: jnp.uint32(1) + BIG, OverflowError, f"{BIG} out of bounds for int32"),
-    "beside floats": (lambda: jnp.float32(1) * 2**31, OverflowError, f"{2**31} out of bounds for int32"),
+    "as an operand": (lambda: jnp.uint32(1) + BIG, OverflowError, f"{BIG} too large to convert to int32"),
+    "beside floats": (lambda: jnp.float32(1) * 2**31, OverflowError, f"{2**31} too large to convert to int32"),
 }
 
 
@@ -160,3 +160,27 @@ def test_bytes_of_arrays_are_read_anew() -> None:
 def test_no_floors_of_complex_numbers(divide) -> None:
     with pytest.raises(TypeError, match="does not support complex-valued inputs"):
         divide(jnp.array(1j), 2)
+
+
+LARGE = 2**40 + 5  # more than integers of 32 bits are
+
+
+@pytest.mark.parametrize(
+    "use",
+    (
+        lambda n: jnp.zeros(2, jnp.int32).at[0].set(n),
+        lambda n: jnp.zeros(2, jnp.float32).at[0].add(n),
+        lambda n: jnp.zeros(2, jnp.uint8).at[0].set(n),
+        lambda n: jnp.linspace(0, n, 2)[1:],
+        lambda n: jnp.take(jnp.arange(8), n),
+    ),
+)
+def test_large_integers_are_refused_and_those_of_numpy_wrap_around(use: Any) -> None:
+    with pytest.raises(OverflowError, match=rf"Python int {LARGE} too large to convert to int32"):
+        use(LARGE)
+    assert use(np.int64(LARGE)).ravel()[0] == 5
+
+
+def test_large_integers_of_numpy_become_floats_that_are_asked_for() -> None:
+    assert lax.convert_element_type(np.int64(2**40), jnp.float32) == np.float32(2**40)
+    assert lax.convert_element_type(np.int64(2**40 + 7), jnp.int32) == 7

@@ -21,7 +21,7 @@ from polyax.numpy.arrays import asarray
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.index_parse import NewAxis, Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_outside, is_static, plan_gather
-from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap
+from polyax.numpy.promotion import convert, holds, in_range, is_arraylike, promote_dtypes, result_dtype, unwrap
 from polyax.numpy.types import ComplexWarning
 from polyax.numpy.ufuncs import maximum, minimum, power, true_divide
 from polyax.runtime.contract.tracebacks import warn_user
@@ -157,7 +157,12 @@ def as_values(values: Any) -> Any:
 
 
 def _common(x: Any, values: Any) -> tuple[Any, Any]:
-    """Both in the dtype that they promote to; a value that ``x`` can't hold is a deprecated thing to write."""
+    """Both in the dtype that they promote to; a value that ``x`` can't hold is a deprecated thing to write.
+
+    Raises:
+      OverflowError: it is an integer of Python that is too large for the type of integers, and for ``x``.
+    """
+    values = values if type(values) is int and holds(x.dtype, values) else in_range(values)
     dtype = result_dtype(x, values)[0]
     if dtype != x.dtype:
         warn_user(

@@ -27,6 +27,7 @@ from polyax.numpy.promotion import (
     check_arraylike,
     convert,
     ensure_arrays,
+    in_range,
     refuse_traced,
     shape_of,
     unwrap,
@@ -352,7 +353,7 @@ def take(
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
     check_arraylike("take", a, indices)
-    a, indices = as_array(unwrap(a)), unwrap(indices)
+    a, indices = as_array(unwrap(a)), in_range(unwrap(indices))
     kind = aval_of(indices).dtype
     if not dtypes.is_integer(kind) and kind not in dtypes.BOOL:
         raise ValueError(f"indices must have an integer type, got {kind}")

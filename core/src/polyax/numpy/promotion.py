@@ -115,10 +115,16 @@ def exact(x: Any, dtype: DType) -> Any:
     return np.asarray(float(x) if dtypes.is_float(dtype) else x, dtype)[()]
 
 
-def _in_range(x: Any) -> Any:
+def holds(dtype: DType, x: int) -> bool:
+    """Whether ``x`` is one of the integers that ``dtype`` has."""
+    return dtypes.is_integer(dtype) and dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max
+
+
+def in_range(x: Any) -> Any:
     """``x``; a Python integer has to fit the type of integers, whatever it meets; NumPy's wrap around as in arrays."""
     if type(x) is int:
-        np.asarray(x, dtypes.default_int())
+        if not holds(dtypes.default_int(), x):
+            raise OverflowError(f"Python int {x} too large to convert to {dtypes.default_int().name}")
     elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu":
         return x.astype(canonicalize(x.dtype), copy=False)
     return x
@@ -158,7 +164,7 @@ def promote_dtypes(*args: Any, to: Callable[[DType], DType] = same) -> list[Any]
     """The arguments converted to their common dtype, mapped by ``to``."""
     dtype, weak_type = result_dtype(*args)
     target = to(dtype)
-    return [convert(_in_range(x), target, weak_type) for x in args]
+    return [convert(in_range(x), target, weak_type) for x in args]
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:

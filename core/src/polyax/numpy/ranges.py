@@ -21,6 +21,7 @@ from polyax.numpy.promotion import (
     canonicalize_axis,
     check_arraylike,
     convert,
+    in_range,
     promote_dtypes_inexact,
     refuse_traced,
     result_dtype,
@@ -141,7 +142,7 @@ def linspace(
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     kind = to_inexact(result_dtype(unwrap(start), unwrap(stop))[0])
     target = kind if dtype is None else canonical_dtype(dtype)
-    first, last = (convert(unwrap(x), kind) for x in (start, stop))
+    first, last = (convert(in_range(unwrap(x)), kind) for x in (start, stop))
     values, step = _spaced(first, last, num, endpoint, kind)
     if axis % max(values.ndim, 1):
         values = _move_first_axis(values, canonicalize_axis(axis, values.ndim))

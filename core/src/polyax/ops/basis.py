@@ -190,6 +190,8 @@ def convert_element_type(operand: Array, new_dtype: Any) -> Array:
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
     dtype = dtypes.canonicalize(new_dtype)
+    if isinstance(operand, np.integer):  # it may be wider than what arrays hold
+        operand = int(operand)
     return convert(dtypes.wrapped(operand, dtype) if type(operand) in (int, complex) else operand, dtype)
 
 

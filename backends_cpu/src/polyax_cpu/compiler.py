@@ -195,7 +195,8 @@ class LoadedCode:
     def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None) -> None:
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for name, address in (imports or {}).items():
-            builder.import_symbol(name, address)
+            if name.encode() in code:  # each that the linker is told of takes its time, named in the code or not
+                builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
         with _lock:

@@ -26,10 +26,10 @@ from polyax_cpu.steps import (
     PARALLEL_COST,
     Described,
     Table,
+    Work,
     copying,
     cost_of,
     described,
-    native_function,
     piece_of,
     piece_of_library,
 )
@@ -178,7 +178,7 @@ def _within(executable: CpuExecutable, step: Step) -> Described | None:
 
 
 def _library_call(step: CallStep, divides: bool) -> Described | None:
-    found = native_function(step)
+    found: tuple[int, Work] | None = step.native
     if found is None:
         return None
     address, work = found

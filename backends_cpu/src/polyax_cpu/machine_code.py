@@ -19,9 +19,17 @@ Started = Callable[[Callable[[], bytes]], Callable[[], bytes]]
 """Begins to make code, on another thread if there is one, and gives the function that waits for it."""
 
 
-@functools.cache
+_looking = UncutLock()
+
+
 def _generators() -> str:
     """Which code generators these are: kernels that are equal get other code from another version of them."""
+    with _looking:  # the platform's own parts ask at the same time as the first program, and one look is enough
+        return _looked()
+
+
+@functools.cache
+def _looked() -> str:
     folders = (os.path.dirname(str(file)) for file in (__file__, polyax_kernels.__file__))
     found = sorted(line for folder in folders for line in _sources(folder))
     return hashlib.sha256("\n".join(found).encode()).hexdigest()

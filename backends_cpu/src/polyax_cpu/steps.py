@@ -146,11 +146,4 @@ def lasting(step: Step) -> int:
 
 def operations(step: CallStep) -> int:
     """Of a native function, many of which are done at a time."""
-    found = native_function(step)
-    return 0 if found is None else found[1].flops
-
-
-def native_function(step: CallStep) -> tuple[int, Work] | None:
-    """The native function of a call, and what it is to compute."""
-    native = step.lowering.native
-    return None if native is None else native(step.arg_avals, step.out_avals, step.params)
+    return 0 if step.native is None else step.native[1].flops

@@ -60,6 +60,12 @@ class CallStep:
     flops: int = 0
     primitives: tuple[str, ...] = ()
 
+    @lazy
+    def native(self) -> Any:
+        """What compiled plans call for it, in the backend's own terms; None if it needs Python."""
+        native = self.lowering.native
+        return None if native is None else native(self.arg_avals, self.out_avals, self.params)
+
 
 @dataclass(frozen=True)
 class CopyStep:

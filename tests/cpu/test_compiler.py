@@ -19,13 +19,13 @@ taken = lambda size: libc.mmap(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYM
 steps = ["%a{0} = fmul double %a{1}, 0x3FF123456789{0:04X}".format(n + 1, n) for n in range(1000)]
 text = "define double @product(double %a0) {{\\n{}\\nret double %a1000\\n}}".format("\\n".join(steps))
 code = compiler.compile(text)
-compiler.LoadedCode(code, ["product"])  # what the linker needs itself
+compiler.LoadedCode([code], ["product"])  # what the linker needs itself
 large = [taken(3 * GIGABYTE) for _ in range(8)]
 for n in range(80000):
     taken(PAGE if n > 20000 else 4 * PAGE)
 for n, place in enumerate(large):
     libc.munmap(place + GIGABYTE, (2, 3, 16, 16, 16, 16, 16, 16)[n] * PAGE)
-loaded = compiler.LoadedCode(code, ["product"])
+loaded = compiler.LoadedCode([code], ["product"])
 product = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("product"))
 assert product(0.5) == 0.5 * product(1.0) > 0
 print("loaded")

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from polyax_cpu import kernels, machine_code
+from polyax_cpu import kernels, machine_code, pool
 from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store
 
@@ -42,11 +42,29 @@ def test_what_is_on_disk_needs_no_schedule(kernel: Kernel, monkeypatch: pytest.M
     made.find()
     monkeypatch.setattr(kernels, "choose", lambda kernel: 1 // 0)
     found = kernels.NativeKernel(kernel)
-    assert found.made and found.cuts == made.cuts
+    assert found.code.waits and found.cuts == made.cuts
     assert found.cuts == kernels.Cuts(True, kernel.operands[0].shape != kernel.operands[1].shape, 1)
 
 
-@pytest.mark.parametrize("head", [b"", b"1 0", b"1 0 x", b"1 0 -1", b"1 0 1 1"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_on_disk_is_linked_at_once(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two have one text, and with it one name."""
+    wanted = [doubled(1301), doubled(1303), sums_of_columns(3, 1301)]
+    for kernel in wanted:
+        kernels.NativeKernel(kernel).find()
+    calls = list[int]()
+    linked = kernels._linked
+    monkeypatch.setattr(kernels, "_linked", lambda codes: calls.append(len({c.name for c in codes})) or linked(codes))
+    monkeypatch.setattr(pool, "thread_count", lambda: threads)
+    found = [kernels.NativeKernel(kernel) for kernel in wanted]
+    with kernels.compiling(found):
+        assert calls == [2] and not any(kernel.code.waits for kernel in found)
+    for kernel, size in zip(found, (1301, 1303), strict=False):
+        np.testing.assert_array_equal(run(kernel, size), 2 * np.arange(size, dtype=F32))
+    assert found[2].address != found[0].address and calls == [2]
+
+
+@pytest.mark.parametrize("head", [b"", b"1 0 1", b"1 0 x kernel", b"1 0 -1 kernel", b"1 0 1 1 kernel", b"1 0 1 \xff"])
 def test_what_is_nothing_of_ours_is_made_anew(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_code, "kept", lambda key: head + b"\ncode")
     made = kernels.NativeKernel(doubled(1238))

@@ -190,13 +190,17 @@ def _linker() -> llvm.LLJIT:
 
 
 class LoadedCode:
-    """Loaded object code; its functions live as long as this object."""
+    """Loaded objects; their functions live as long as this one."""
 
-    def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None) -> None:
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    def __init__(
+        self, objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None
+    ) -> None:
+        builder = llvm.JITLibraryBuilder()
+        for code in objects:
+            builder.add_object_img(code)
+        builder.add_current_process()
         for name, address in (imports or {}).items():
-            if name.encode() in code:  # each that the linker is told of takes its time, named in the code or not
-                builder.import_symbol(name, address)
+            builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
         with _lock:

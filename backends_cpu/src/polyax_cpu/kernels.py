@@ -17,6 +17,9 @@ from polyax_kernels.host.backend import FUNCTION
 from polyax_kernels.ir.kernel import Kernel, Schedule
 from polyax_kernels.ir.keys import structural_key
 
+ENTRY = "kernel"
+"""What a kernel's function is called in its text."""
+
 
 def source(kernel: Kernel) -> str:
     """The kernel's LLVM IR, as it is before optimisation."""
@@ -25,8 +28,8 @@ def source(kernel: Kernel) -> str:
 
 def module_of(kernel: Kernel, schedule: Schedule | None = None) -> Module:
     """The module that holds the kernel alone."""
-    module = Module(["kernel"])
-    add_kernel(module, kernel, schedule or choose(kernel), "kernel")
+    module = Module([ENTRY])
+    add_kernel(module, kernel, schedule or choose(kernel), ENTRY)
     return module
 
 
@@ -63,9 +66,7 @@ class NativeKernel:
             self.cuts = _cuts(kernel, schedule)
             self.code = _of_module(module_of(kernel, schedule))
         else:
-            self.cuts, code = found
-            self.code = _Code(lambda: code, {self.key})
-            self.find()
+            self.cuts, self.code = found
 
     @property
     def made(self) -> bool:
@@ -84,50 +85,78 @@ class NativeKernel:
         FUNCTION(self.address)(buffers, scalars, begin, end)
 
 
-def _kept(key: str) -> tuple[Cuts, bytes] | None:
+def _kept(key: str) -> tuple[Cuts, _Code] | None:
     """What is on disk of a kernel; None if that is nothing that ``_keep`` wrote."""
-    head, _, code = (machine_code.kept(key) or b"").partition(b"\n")
-    numbers = head.split()
-    if len(numbers) != len(Cuts._fields) or not all(map(bytes.isdigit, numbers)):
+    head, _, made = (machine_code.kept(key) or b"").partition(b"\n")
+    *numbers, name = head.split() or [b""]
+    if len(numbers) != len(Cuts._fields) or not all(map(bytes.isdigit, numbers)) or not name.isascii():
         return None
     several, strips, grain = map(int, numbers)
-    return Cuts(several > 0, strips > 0, grain), code
+    return Cuts(several > 0, strips > 0, grain), _Code(name.decode(), lambda: made, made, {key})
 
 
-def _keep(key: str, cuts: Cuts, code: bytes) -> None:
-    machine_code.keep(key, b"%d %d %d\n" % cuts + code)
+def _keep(key: str, cuts: Cuts, code: _Code) -> None:
+    machine_code.keep(key, b"%d %d %d %b\n" % (*cuts, code.name.encode()) + code.made)
 
 
 class _Code:
-    """Code that several kernels may share: made and loaded once."""
+    """Code that several kernels may share, one function: made and loaded once. ``made`` is the object code, if it is
+    there, ``keys`` what it is kept on disk under."""
 
-    def __init__(self, make: Callable[[], bytes], keys: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, make: Callable[[], bytes], made: bytes = b"", keys: Iterable[str] = ()) -> None:
+        self.name = name
+        self.made = made
         self._make = make
         self._keys = set(keys)
         self._lock = threading.Lock()
-        self._loaded: tuple[bytes, compiler.LoadedCode] | None = None
+        self._loaded: compiler.LoadedCode | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is there, but for the linker."""
+        return bool(self.made) and self._loaded is None
 
     def address(self, key: str, cuts: Cuts) -> int:
         """The address of the function, kept on disk under ``key``; waits for the thread that makes it."""
         with self._lock:
             if self._loaded is None:
-                code = self._make()
-                self._loaded = code, compiler.LoadedCode(code, ["kernel"], pool.symbols_for(code))
-            code, loaded = self._loaded
+                self.made = self.made or self._make()
+                self._loaded = _linked([self])
             if key not in self._keys:
                 self._keys.add(key)
-                _keep(key, cuts, code)
-            return loaded.address("kernel")
+                _keep(key, cuts, self)
+            return self._loaded.address(self.name)
+
+    def adopt(self, loaded: compiler.LoadedCode) -> None:
+        """It was loaded with others."""
+        with self._lock:
+            self._loaded = self._loaded or loaded
+
+
+def _linked(codes: Iterable[_Code]) -> compiler.LoadedCode:
+    made = {code.name: code.made for code in codes}
+    return compiler.LoadedCode(made.values(), made, pool.symbols_for(b"".join(made.values())))
+
+
+def _link(kernels: Iterable[NativeKernel]) -> None:
+    """What waits for the linker is loaded together, which takes a third of the time that it takes one by one."""
+    waiting = [kernel.code for kernel in kernels if kernel.code.waits]
+    if waiting:
+        loaded = _linked(waiting)
+        for code in waiting:
+            code.adopt(loaded)
 
 
 _known: dict[str, _Code] = {}
-"""By the digest of the text: kernels for arrays of other shapes are other kernels, and often have the same text."""
+"""By the name: kernels for arrays of other shapes are other kernels, and often have the same text."""
 
 
 def _of_module(module: Module) -> _Code:
+    """Functions are named by their texts, so that any objects may be loaded together."""
     text, level = module.text(), module.level
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return _known.setdefault(digest, _Code(lambda: compiler.compile(text, level)))
+    name = f"{ENTRY}_{hashlib.sha256(text.encode()).hexdigest()}"
+    named = text.replace(f"@{ENTRY}(", f"@{name}(", 1)
+    return _known.setdefault(name, _Code(name, lambda: compiler.compile(named, level)))
 
 
 @contextlib.contextmanager
@@ -135,14 +164,18 @@ def compiling(kernels: Iterable[NativeKernel], busy: bool = False) -> Generator[
     """Kernels are compiled on all threads while the calling one goes on; the first is left to it, unless it is
     ``busy`` with more. What that one asks for, which takes long, doesn't wait for them."""
     if pool.thread_count() == 1:
+        _link(kernels)
         yield lambda make: make
         return
-    seen: set[_Code] = set()
+    seen, made = set[_Code](), list[NativeKernel]()
     threads = lambda: ThreadPoolExecutor(pool.thread_count(), "polyax-compile")
     with threads() as workers, threads() as asked:
         for kernel in kernels:
-            if not kernel.made and kernel.code not in seen:
+            if kernel.code.waits:
+                made.append(kernel)
+            elif not kernel.made and kernel.code not in seen:
                 if seen or busy:
                     workers.submit(kernel.find)
                 seen.add(kernel.code)
+        _link(made)
         yield lambda make: asked.submit(make).result

@@ -81,7 +81,7 @@ def native_control(
 
 def _loaded(code: bytes, writer: _ControlWriter) -> Described:
     imports = {**pool.symbols_for(code), **writer.imports}
-    loaded = compiler.LoadedCode(code, ["control"], imports)
+    loaded = compiler.LoadedCode([code], ["control"], imports)
     return NativeStep(loaded.address("control"), None, 0, 1, 1, 0, ON_BASES, None, writer.fails), (loaded, writer.keep)
 
 

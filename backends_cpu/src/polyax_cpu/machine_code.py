@@ -77,7 +77,7 @@ def library(
     text: str, exports: Iterable[str], imports: Mapping[str, int], level: int = 2, straight: bool = True
 ) -> compiler.LoadedCode:
     """A module's text, compiled and loaded."""
-    return compiler.LoadedCode(object_code(text, level, straight), exports, imports)
+    return compiler.LoadedCode([object_code(text, level, straight)], exports, imports)
 
 
 def written(
@@ -85,7 +85,7 @@ def written(
 ) -> compiler.LoadedCode:
     """The module whose text ``write`` writes, compiled and loaded; ``key`` says all that the text depends on besides
     processor and versions, so that none is written of what is on disk."""
-    return compiler.LoadedCode(cached(key, lambda: compiler.compile(write(), level)), exports, imports)
+    return compiler.LoadedCode([cached(key, lambda: compiler.compile(write(), level))], exports, imports)
 
 
 class Part:
@@ -126,7 +126,7 @@ class Part:
     def _load(self) -> dict[str, int]:
         imports = self._imports()
         code = cached(self.name, lambda: compiler.compile(self._source(), level=0))
-        self._code = compiler.LoadedCode(code, self.exports, imports)
+        self._code = compiler.LoadedCode([code], self.exports, imports)
         return {name: self._code.address(name) for name in self.exports}
 
     def prepare(self) -> None:

@@ -45,9 +45,10 @@ def symbols() -> dict[str, int]:
 
 
 def symbols_for(code: bytes) -> dict[str, int]:
-    """What kernels may call: the functions by name that stand in object code or its text."""
-    parts = [_runtime, *(part for part in _exact if any(name.encode() in code for name in part.exports))]
-    return {name: address for part in parts for name, address in part.symbols().items()}
+    """What kernels may call: the functions by name that stand in object code or its text. The linker takes its time for
+    each that it is told of, whether it is called or not."""
+    called = lambda part: [name for name in part.exports if name.encode() in code]
+    return {name: part.symbols()[name] for part in (_runtime, *_exact) for name in called(part)}
 
 
 def thread_count() -> int:

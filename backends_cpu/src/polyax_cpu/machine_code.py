@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import polyax_kernels
 from polyax.ir.forks import UncutLock
@@ -19,20 +19,27 @@ Started = Callable[[Callable[[], bytes]], Callable[[], bytes]]
 """Begins to make code, on another thread if there is one, and gives the function that waits for it."""
 
 
-_looking = UncutLock()
-
-
-def _generators() -> str:
+@dataclass
+class _Generators:
     """Which code generators these are: kernels that are equal get other code from another version of them."""
-    with _looking:  # the platform's own parts ask at the same time as the first program, and one look is enough
-        return _looked()
+
+    digest: str = ""
+    lock: UncutLock = field(default_factory=UncutLock)
+
+    def __str__(self) -> str:
+        """Looked at once, by whoever asks first: that is a thread of the platform and the first program together."""
+        if not self.digest:
+            with self.lock:
+                self.digest = self.digest or self._look()
+        return self.digest
+
+    def _look(self) -> str:
+        folders = (os.path.dirname(str(file)) for file in (__file__, polyax_kernels.__file__))
+        found = sorted(line for folder in folders for line in _sources(folder))
+        return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
-@functools.cache
-def _looked() -> str:
-    folders = (os.path.dirname(str(file)) for file in (__file__, polyax_kernels.__file__))
-    found = sorted(line for folder in folders for line in _sources(folder))
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+_generators = _Generators()
 
 
 def _sources(folder: str) -> Iterator[str]:
@@ -56,7 +63,7 @@ def keep(key: str, code: bytes) -> None:
 
 
 def _full(key: str) -> str:
-    return f"{_generators()} {compiler.host().identity} {key}"
+    return f"{_generators} {compiler.host().identity} {key}"
 
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:

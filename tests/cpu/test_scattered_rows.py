@@ -88,3 +88,42 @@ def test_extrema_are_stored_whole(dtype: str) -> None:
     kernel = CPU.backend.compile(closed, CompileOptions(CPU)).report().kernels[-1]
     assert re.search(r"store <\d+ x", kernel.source)
     assert "masked" not in kernel.source
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-42]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("method", ["max", "min"])
+@pytest.mark.parametrize("count", [3, 300])
+def test_extrema_tell_zeros_apart_and_keep_nan(count: int, method: str, dtype: str) -> None:
+    """Where few updates meet, and where many do."""
+    y, n = R.choice(np.array(SPECIAL, dtype), 20 * count), np.repeat(np.arange(20), count)
+    reduce = {"max": polyax.lax.reduce_max, "min": polyax.lax.reduce_min}[method]
+    start = np.full(20, {"max": -np.inf, "min": np.inf}[method], dtype)
+    got, want = scattered(method, start, n, y), np.asarray(reduce(y.reshape(20, count), (1,)))
+    np.testing.assert_array_equal(got, want)
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(want)[numbers])
+
+
+@pytest.mark.parametrize(("places", "stores"), [(10, "if it changes"), (1000, "always")])
+def test_extrema_are_stored_whether_they_change_where_nobody_could_guess_it(places: int, stores: str) -> None:
+    args = np.zeros(places, "int32"), np.zeros((10_000, 1), "int32"), np.zeros(10_000, "int32")
+    numbers = polyax.lax.ScatterDimensionNumbers((), (0,), (0,))
+    closed = polyax.make_jaxpr(lambda x, n, y: polyax.lax.scatter_max(x, n, y, numbers))(*args)
+    kernel = CPU.backend.compile(closed, CompileOptions(CPU)).report().kernels[-1]
+    assert ("icmp sgt i32" in kernel.source) == (stores == "if it changes")
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_both_parts_of_complex_updates_are_added_at_once(dtype: str) -> None:
+    y, n = (R.standard_normal(200) + 1j * R.standard_normal(200)).astype(dtype), R.integers(0, 7, 200)
+    fun = polyax.jit(lambda y, n: polyax.ops.segment_sum(y, n, 6))
+    want = np.zeros(7, dtype)
+    np.add.at(want, n, y)
+    with polyax.default_device(CPU):
+        np.testing.assert_allclose(fun(y, n), want[:6], 1e-5, 1e-5)
+        closed = polyax.make_jaxpr(lambda y, n: polyax.ops.segment_sum(y, n, 6))(y, n)
+    kernels = CPU.backend.compile(closed, CompileOptions(CPU)).report().kernels
+    assert len(kernels) == 2, "zeros, and the sums"

@@ -149,7 +149,7 @@ class LlvmEmitter(Emitter[IrValue]):
         if name in BINARY_INTRINSICS:
             args = tuple([self.b.intrinsic("arithmetic.fence", a) if a.name in self.halves else a for a in args])
             # what is accumulated comes last: x86 tests the sign of the first operand, which takes longer than the rest
-            return extremum(BINARY_INTRINSICS[name], *args[::-1])
+            return extremum(BINARY_INTRINSICS[name], *args[::-1], one_by_one=self.waits)
         if name == "is_finite":
             return self.b.intrinsic("fabs", x) < float("inf")
         if name in ("neg", "square"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import prod
 from typing import TypeVar
 
 import numpy as np
@@ -34,6 +35,8 @@ from polyax_kernels.passes.residues import by_residues
 T = TypeVar("T")
 SHORT = 16
 """Loops of fewer iterations may be unrolled."""
+MANY = 64
+"""Updates of a place of which later ones seldom change an extremum: a wrong guess takes as long as some updates."""
 KEEPS = {"max": "gt", "min": "lt"}
 """How what is there compares to what an extremum leaves it as it is for."""
 MEMORY = 64
@@ -266,10 +269,18 @@ class _Walker(Evaluator[T]):
                 continue
             if store.combine is not None:
                 old = self.emitter.load(store.slot, at, dtype, mask, None if mask is None else value)
-                if store.combine in KEEPS:
+                if store.combine in KEEPS and self.many_meet(store):
                     mask = self.changing(store.combine, dtype, old, value, mask)
                 value = self.accumulate(store.combine, dtype, old, value)
             self.emitter.store(store.slot, at, value, dtype, mask)
+
+    def many_meet(self, store: Store) -> bool:
+        """Whether so many updates go to each place that few of them change it; of others nobody could guess which."""
+        extents = [axis.extent for axis in self.kernel.grid]
+        known = [n for n in (*extents, *self.kernel.operands[store.slot].shape) if isinstance(n, int)]
+        if len(known) < len(extents) + len(self.kernel.operands[store.slot].shape):
+            return True
+        return prod(known[: len(extents)]) >= MANY * prod(known[len(extents) :])
 
     def changing(self, name: str, dtype: np.dtype, old: T, value: T, mask: T | None) -> T:
         """Where an extremum may change what is there: mostly it doesn't, and no later one waits for a store. Of points

@@ -29,9 +29,10 @@ def slice_updated(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
 
 
 def scattered(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
-    """Slices of an array in memory, as words: a dimension more of what is written at each index."""
+    """Slices of an array in memory, or to be written to one, as words: a dimension more of what is written at each
+    index, which is read once for both parts."""
     x, indices, updates = args
-    if not x.is_whole:
+    if not x.is_whole and not updates.is_stored:
         return of_each_part(eqn, args)
     numbers: ScatterDimensionNumbers = eqn.params["dimension_numbers"]
     window = (*numbers.update_window_dims, len(updates.shape))

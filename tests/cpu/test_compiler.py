@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from polyax_cpu import compiler
 from support.process import run
 
 PAGES_APART = """
@@ -37,3 +38,20 @@ print("loaded")
 def test_code_is_near_its_constants_in_a_full_address_space() -> None:
     done = run(PAGES_APART)
     assert (done.returncode, done.stdout) == (0, "loaded\n"), done.stderr
+
+
+REPEATED = """
+define void @repeat(ptr %x, ptr %y) {
+%byte = load i8, ptr %x
+%first = insertelement <2 x i8> poison, i8 %byte, i64 0
+%both = shufflevector <2 x i8> %first, <2 x i8> poison, <2 x i32> zeroinitializer
+store <2 x i8> %both, ptr %y
+ret void
+}
+"""
+
+
+def test_no_instruction_that_lacks_a_form_for_wide_vectors() -> None:
+    assert "+sse4a" not in compiler.host().features
+    with compiler._machine(1) as machine:
+        assert "insertq" not in machine.emit_assembly(compiler.optimize(REPEATED, 1))

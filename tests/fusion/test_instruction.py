@@ -131,6 +131,16 @@ def test_duplicates_read_less_than_what_they_save() -> None:
     assert "720 bytes would be moved instead of 720" in reasons(three, X, Y)
 
 
+def test_what_only_moves_elements_is_no_kernel_if_that_moves_as_much() -> None:
+    def three(x, y):
+        columns = [
+            slicing.slice(moved, (0, n), (3, n + 1)) for n in range(3) for moved in [slicing.slice(x, (0, 0), (3, 5))]
+        ]
+        return [reduce.reduce_max(c, (0, 1)) for c in columns]
+
+    assert kernels(three, X, Y) == 3
+
+
 def test_results_of_the_program_stay_in_memory() -> None:
     def f(x):
         y = elementwise.sin(x)

@@ -153,6 +153,38 @@ def test_the_first_of_the_axes_of_a_stage() -> None:
         assert conditions(kernel) == 0
 
 
+def test_a_later_axis_of_a_stage() -> None:
+    """And both; but none where the stage goes on from what it stores."""
+    x = normal(40, 50)
+    operands = (Operand(x.shape, F32, "in"), Operand(x.shape, F32, "out"))
+    with consing():
+        i, j = grid = axes(40, 50)
+        at = indices(grid)
+        columns = masked(0, at, at[1] < 9, masked(0, (at[0], at[1] + -9), at[1] >= 9))
+        for value, want, extents in (
+            (columns, np.concatenate([x[:, :9], x[:, :41]], 1), [[40, 9], [40, 41]]),
+            (where(at[0] < 7, columns, 1.0), None, [[7, 9], [7, 41], [33, 9], [33, 41]]),
+        ):
+            kernel = Kernel((), (Stage((i, j), (Store(1, at, value),)),), operands)
+            if want is not None:
+                check(kernel, [x], want)
+            made, _ = cut(flatten(kernel))
+            assert [[axis.extent for axis in stage.axes] for stage in made.stages] == extents
+            assert conditions(kernel) == 0
+        again = (*operands[:1], Operand(x.shape, F32, "inout"))
+        onward = Stage((i, j), (Store(1, at, columns + load(1, F32, (at[1], at[0]))),))
+        assert not crossed_in(flatten(Kernel((), (onward,), again)).stages[0])
+
+
+def test_kernels_whose_expressions_are_known_no_more() -> None:
+    with consing():
+        grid = axes(40, 50)
+        i, j = indices(grid)
+        kernel = one_store(grid, masked(0, (i, j), i < 7, masked(0, (i + -7, j), i >= 7)), [normal(40, 50)])
+    with consing():
+        assert conditions(kernel) == 0
+
+
 @pytest.mark.parametrize("why", ["nothing asked", "two indices", "data", "many", "folded"])
 def test_left_alone(why: str) -> None:
     x = normal(40, 40)

@@ -216,6 +216,8 @@ MOVES = {
     "repeat": lambda z: jnp.repeat(z, 2),
     "joined": lambda z: jnp.pad(z, ((0, 0), (2, 1)), mode="edge"),
     "broadcast": lambda z: jnp.broadcast_to(z[:, None], (3, 2, 4)),
+    "reflected": lambda z: jnp.pad(z, ((0, 0), (2, 1)), mode="reflect"),
+    "one column": lambda z: z[::2, 1],
 }
 
 

@@ -146,12 +146,14 @@ class _Pass:
         return None
 
     def why_more_bytes(self, node: KernelNode, wanted: list[Cluster]) -> str | None:
-        """Why several kernels that read what ``node`` reads move no less than if they read what it computes."""
+        """Why several kernels that read what ``node`` reads move more than if they read what it computes, or as much:
+        then only what computes nothing goes into them, as its kernel would do nothing else."""
         if len(wanted) == 1:
             return None
         before = self.nbytes(node.reads) + (1 + len(wanted)) * self.nbytes(node.outs)
         after = sum(self.nbytes(set(node.reads) - group.reads) for group in wanted)
-        return f"{after} bytes would be moved instead of {before}" if after >= before > 0 else None
+        pays = after < before or not before or (after == before and _moves(node))
+        return None if pays else f"{after} bytes would be moved instead of {before}"
 
     def nbytes(self, values: Iterable[int]) -> int:
         return sum(self.graph.avals[v].nbytes for v in values)
@@ -173,6 +175,11 @@ class _Pass:
         root = self.nodes[group.root]
         assert isinstance(root, KernelNode) and group.root == members[-1]
         return rebuilt(root, inliner.inlined(root), tuple([p for n in members for p in self.nodes[n].primitives]))
+
+
+def _moves(node: KernelNode) -> bool:
+    """Whether each of its results is an element of what it reads."""
+    return all(store.value.kind == "load" for stage in node.stages for store in stage.stores)
 
 
 def run(graph: Graph, limits: Limits) -> Graph:

@@ -52,17 +52,26 @@ def crossed(kernel: Kernel) -> list[Stretches]:
         return []
     cuts = [Stretches(axis, bounds) for axis in kernel.grid if (bounds := _bounds(nodes, axis))]
     found = cuts[:1] + cuts[1:][-1:] if _points(kernel.grid[1:]) < SHORT else cuts[-1:]
-    stages = prod(len(x.bounds) - 1 for x in found)
-    return found if stages <= STRETCHES and stages * len(nodes) <= OPERATIONS else []
+    return found if _is_little(found, nodes) else []
 
 
 def crossed_in(stage: Stage) -> list[Stretches]:
-    """The first axis of a stage of a stacked kernel, if it is cut: cutting a later one would change the order."""
+    """The axes of a stage of a stacked kernel that are cut: all of them or the innermost one. If the stage goes on from
+    what it stores, only the first is: cutting a later one changes the order."""
     nodes = postorder(*(x for store in stage.stores for x in store_roots(store)))
-    if not stage.axes or any(x.kind == "fold" for x in nodes) or not (bounds := _bounds(nodes, stage.axes[0])):
+    if any(x.kind == "fold" for x in nodes):
         return []
-    few = len(bounds) <= STRETCHES and (len(bounds) - 1) * len(nodes) <= OPERATIONS
-    return [Stretches(stage.axes[0], bounds)] if few else []
+    stored = {store.slot for store in stage.stores}
+    goes_on = any(store.combine for store in stage.stores) or any(
+        x.attr.slot in stored for x in nodes if x.kind == "load"
+    )
+    cuts = [Stretches(x, bounds) for x in stage.axes[: 1 if goes_on else None] if (bounds := _bounds(nodes, x))]
+    return next((found for found in (cuts, cuts[-1:]) if _is_little(found, nodes)), [])
+
+
+def _is_little(found: Sequence[Stretches], nodes: Sequence[Expr]) -> bool:
+    stages = prod(len(x.bounds) - 1 for x in found)
+    return stages <= STRETCHES and stages * len(nodes) <= OPERATIONS
 
 
 def suits(kernel: Kernel) -> bool:
@@ -122,7 +131,7 @@ def _stage(
     """What happens in a stretch of each axis; of one that is walked in blocks, in what the block has of it."""
     stores, moved = tuple(stores), dict[Axis, Axis]()
     for axis, (start, end) in found:
-        stores = map_stores(stores, rewriter(_Decisions(axis, start, end)))
+        stores = map_stores(stores, rewriter(_Decisions(stores, axis, start, end)))
         first, last = const(start), const(end)
         if axis in blocks:
             begin = index(blocks[axis].base)
@@ -148,8 +157,12 @@ def _is(x: Expr | None, value: bool) -> bool:
 class _Decisions:
     """What is known of conditions while an axis is between two points."""
 
-    def __init__(self, axis: Axis, start: int, end: int) -> None:
-        self.lies = Intervals({index(axis): (start, end - 1)})
+    def __init__(self, stores: Sequence[Store], axis: Axis, start: int, end: int) -> None:
+        nodes = postorder(*(x for store in stores for x in store_roots(store)))
+        moving = [
+            x for x in nodes if x.kind == "index" and x.attr is axis
+        ]  # as the kernel has it, whose table may be gone
+        self.lies = Intervals(dict.fromkeys(moving, (start, end - 1)))
 
     def __call__(self, x: Expr) -> Expr | None:
         if x.kind == "load" and x.attr.masked and x.args[-2].kind == "const":

@@ -31,7 +31,7 @@ WIDER: dict[str, Callable[[Mapping[str, Any], int], dict[str, Any]]] = {
         "limit_indices": (*p["limit_indices"], 2),
         "strides": p["strides"] and (*p["strides"], 1),
     },
-    **dict.fromkeys(("concatenate", "split"), lambda *_: {}),
+    **dict.fromkeys(("concatenate", "rev", "split", "squeeze"), lambda *_: {}),
 }
 """Those that move words, and what else their parameters say then. Products would take transposes of words for their own
 (``passes/transposes.py``), whose operands lack the last dimension."""

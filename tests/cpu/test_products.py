@@ -15,6 +15,7 @@ import polyax.numpy as jnp
 from polyax.ir.aval import ShapedArray
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import CompileOptions
+from polyax_cpu.compiler import host
 from polyax_cpu.libraries import products
 from polyax_kernels.host.backend import FUNCTION
 from polyax_kernels.host.threads import num_threads
@@ -149,19 +150,25 @@ def test_what_needs_copies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spec", ["bij,bjk->bik", "bij,bkj->bik", "bji,bkj->bik"])
 @pytest.mark.parametrize(
-    ("batch", "side", "kind"), [(2000, 4, "kernel"), (64, 8, "kernel"), (2000, 16, "call"), (20, 4, "call")]
+    ("batch", "side", "dtype", "kind"),
+    [
+        *[(2000, 4, "float32", "kernel"), (64, 8, "float32", "kernel"), (80, 21, "float32", "call")],
+        *[(20, 4, "float32", "call"), (64, 8, "complex64", "kernel"), (64, 9, "complex64", "call")],
+        *[(64, 5, "complex128", "kernel"), (64, 6, "complex128", "call")],
+        (64, 20, "float32", "call" if host().vector_bits == 512 else "kernel"),
+    ],
 )
-def test_stacks_of_small_products_are_kernels(spec: str, batch: int, side: int, kind: str) -> None:
+def test_stacks_of_small_products_are_kernels(spec: str, batch: int, side: int, dtype: str, kind: str) -> None:
     """BLAS would be called for each of them."""
     rng = np.random.default_rng(0)
-    x, y = (rng.standard_normal((batch, side, side)).astype(F32) for _ in range(2))
+    x, y = (rng.standard_normal((batch, side, side)).astype(dtype) for _ in range(2))
     device = polyax.devices("cpu")[0]
     f = lambda x, y: jnp.einsum(spec, x, y)
-    report = device.backend.compile(polyax.make_jaxpr(f)(x, y), CompileOptions(device)).report()
-    assert [k.kind for k in report.kernels] == [kind]
-    with polyax.default_device(device):
+    with polyax.default_device(device), polyax.enable_x64(True):
+        report = device.backend.compile(polyax.make_jaxpr(f)(x, y), CompileOptions(device)).report()
         got = polyax.jit(f)(x, y)
-    np.testing.assert_allclose(got, np.einsum(spec, x.astype(float), y), rtol=1e-4, atol=1e-4)
+    assert [k.kind for k in report.kernels] == [kind]
+    np.testing.assert_allclose(got, np.einsum(spec, x.astype(complex), y), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +233,7 @@ def _in_pieces(product: products.NativeProduct, dtype: str, args: Any, threads: 
         ("bij,bjk->bik", [(64, 3, 3), (64, 3, 3)], 0),
         ("bij,bjk->bik", [(63, 3, 3), (63, 3, 3)], 1),
         ("bij,bjk->bik", [(64, 8, 8), (64, 8, 8)], 0),
-        ("bij,bjk->bik", [(64, 8, 8), (64, 8, 9)], 1),
+        ("bij,bjk->bik", [(64, 8, 8), (64, 8, 129)], 1),
         ("bij,bj->bi", [(64, 16, 16), (64, 16)], 0),
         ("i,j->ij", [(300,), (200,)], 0),
         ("bi,bj->bij", [(20, 30), (20, 40)], 0),

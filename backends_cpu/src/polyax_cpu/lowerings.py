@@ -10,6 +10,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
+from polyax_cpu.compiler import host
 from polyax_cpu.convolutions import lowerings as convolutions
 from polyax_cpu.fourier import lowerings as fourier
 from polyax_cpu.libraries import lapack, products, small, sorting, strips
@@ -30,24 +31,34 @@ def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | N
 
 FEW = 5_000
 """Scalar operations that take no longer than copying operands does."""
-STACKED, TINY = 64, 512
-"""Products of a stack, and multiplications of each, that take no longer in a loop than BLAS takes to be called."""
+STACKED = 64
+"""Products of a stack that may be worth a loop."""
+
+
+def _tiny(dtype: np.dtype) -> int:
+    """Multiplications of each of them that take no longer in a loop than BLAS takes to be called. OpenBLAS copies both
+    operands first, but has kernels for small matrices of real numbers where there is AVX-512. Loops over complex128,
+    whose parts lie two apart, take LLVM long."""
+    if dtype.kind == "c":
+        return 512 if dtype.itemsize == 8 else 125
+    return 512 if host().vector_bits == 512 else 8192
 
 
 def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
     """Small products whose operands BLAS can't read where they lie are kernels, and stacks of small ones, and outer
     products."""
-    if (reason := _why_not(avals, params)) is not None or avals[0].dtype.kind == "c":
+    if (reason := _why_not(avals, params)) is not None:
         return reason
     found = products.describe(avals, params)
+    many = found is not None and found.batch >= STACKED and found.m * found.n * found.k <= _tiny(avals[0].dtype)
+    if found is not None and many:
+        return f"calling BLAS {found.batch} times would take longer than computing it in a loop"
+    if avals[0].dtype.kind == "c":
+        return None
     if found is None:
         few = products.operations(avals, params) <= FEW or products.terms(avals, params) < ONE_BY_ONE
         return "copying operands would take longer than computing it in a loop" if few else None
-    if found.k == 1:
-        return "each element is one multiplication, which what is around it can take in"
-    if found.batch >= STACKED and found.m * found.n * found.k <= TINY:
-        return f"calling BLAS {found.batch} times would take longer than computing it in a loop"
-    return None
+    return "each element is one multiplication, which what is around it can take in" if found.k == 1 else None
 
 
 def _after_copies(

@@ -15,9 +15,10 @@ from math import prod
 
 from polyax_kernels.ir.dependences import Facts, union
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, postorder, rewriter
-from polyax_kernels.ir.kernel import Kernel, Stage, Store, kernel_roots, map_stores
+from polyax_kernels.ir.kernel import Kernel, Stage, Store, kernel_roots, map_stores, store_roots
 from polyax_kernels.ir.scalars import cost
 from polyax_kernels.ir.simplify import Simplifier
+from polyax_kernels.passes.placed import Placing
 from polyax_kernels.passes.straight import NODES, straight, turns
 
 MOST = 15
@@ -93,8 +94,9 @@ def written_out(kernel: Kernel) -> Kernel:
     simplifier, kept = Simplifier(), dict[tuple[int, int], Expr]()
     plain, found = rewriter(lambda x: straight(x) if x.kind == "fold" else None), list[Store]()
     for stage in stages:
+        placing = Placing(stage.axes, *(x for store in stage.stores for x in store_roots(store)))
         for turn in turns(stage.axes):
-            stores = map_stores(map_stores(map_stores(stage.stores, rewriter(turn)), plain), simplifier)
+            stores = map_stores(map_stores(map_stores(stage.stores, placing.at(turn)), plain), simplifier)
             for store in map_stores(stores, rewriter(partial(_read_back, kept))):
                 if kernel.operands[store.slot].role == "local":
                     kept[store.slot, store.indices[0].attr] = store.value

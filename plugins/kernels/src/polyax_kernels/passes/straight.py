@@ -7,7 +7,7 @@ lanes of a vector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import product
 from math import prod
@@ -18,15 +18,14 @@ from polyax_kernels.ir.expr import (
     PICKS,
     Axis,
     Expr,
-    const,
     folds_of,
     op,
     postorder,
-    rewrite,
     rewriter,
 )
 from polyax_kernels.ir.kernel import Kernel, kernel_roots, map_kernel
 from polyax_kernels.ir.simplify import simplify
+from polyax_kernels.passes.placed import Placing
 
 ONE_BY_ONE = 8
 """Elements below which sums and products are taken one after the other."""
@@ -88,7 +87,8 @@ def straight(fold: Expr) -> Expr:
     """What a fold over axes of known extents computes, without its loops."""
     count, which, name = len(fold.args) // 2, fold.attr.which, fold.attr.combine
     start, body = fold.args[which], fold.args[count + which]
-    values = [rewrite(body, turn) for turn in turns(fold.attr.axes)]
+    placing = Placing(fold.attr.axes, body)
+    values = [placing.at(turn)(body) for turn in turns(fold.attr.axes)]
     if len(fold.attr.axes) > 1 or len(values) < ONE_BY_ONE or name not in ("add", "mul"):
         return reduce(partial(op, name), values, start)
     while len(values) > 1:
@@ -97,11 +97,7 @@ def straight(fold: Expr) -> Expr:
     return op(name, start, values[0])
 
 
-def turns(axes: Sequence[Axis]) -> Iterator[Callable[[Expr], Expr | None]]:
-    """For each turn of loops over ``axes`` the rule that puts numbers for their indices."""
+def turns(axes: Sequence[Axis]) -> Iterator[dict[Axis, int]]:
+    """For each turn of loops over ``axes`` the numbers of their indices."""
     for places in product(*(range(int(axis.extent)) for axis in axes)):  # pyright: ignore[reportArgumentType]
-        yield partial(_placed, dict(zip(axes, map(const, places), strict=True)))
-
-
-def _placed(places: Mapping[Axis, Expr], x: Expr) -> Expr | None:
-    return places.get(x.attr) if x.kind == "index" else None
+        yield dict(zip(axes, places, strict=True))

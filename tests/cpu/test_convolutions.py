@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cpu.processor import in_registers
+from cpu.processor import in_many_registers, in_registers
 
 import polyax
 import polyax.numpy as jnp
@@ -102,7 +102,7 @@ def test_in_planes_are_two_calls() -> None:
 
 
 @in_registers
-@pytest.mark.parametrize("strides", [1, 2])
+@pytest.mark.parametrize("strides", [1, pytest.param(2, marks=in_many_registers)])
 def test_of_channels_that_are_together_and_alone_are_one_call(strides: int) -> None:
     f = lambda x, w: lax.conv_general_dilated(
         x, w, (strides, strides), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=16

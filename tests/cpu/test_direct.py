@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from cpu.guarded import at_the_end_of_a_page, run
-from cpu.processor import in_registers
+from cpu.processor import in_many_registers
 
 import polyax
 from polyax import lax
@@ -21,7 +21,7 @@ from polyax_cpu.libraries.sums import SumsKind
 
 RNG = np.random.default_rng(0)
 
-pytestmark = in_registers
+pytestmark = in_many_registers
 
 
 class Case(NamedTuple):

@@ -17,6 +17,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax_cpu.convolutions import blocks, depthwise, lowerings, planes
 from polyax_cpu.convolutions.planes import Shapes
+from polyax_cpu.libraries import registers
 
 RNG = np.random.default_rng(0)
 SPECS = {
@@ -222,7 +223,8 @@ def test_of_each_channel_alone_share_one_mask_at_the_ends_of_rows() -> None:
     text = depthwise.code("float", depthwise.WindowLine(3, 1, 1))
     loads = [line for line in text.splitlines() if "call" in line and "@llvm.masked.load" in line]
     assert len(loads) == 3 + depthwise.PLACES + 2  # weights, and what they see
-    assert len({line.split("<16 x i1> ")[-1].split(",")[0] for line in loads}) == 1
+    lanes = registers.lanes("float")
+    assert len({line.split(f"<{lanes} x i1> ")[-1].split(",")[0] for line in loads}) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu.guarded import at_the_end_of_a_page, run
-from cpu.processor import in_registers
+from cpu.processor import in_many_registers
 
 import polyax
 import polyax.numpy as jnp
@@ -18,7 +18,7 @@ from polyax_cpu.libraries import products, strips
 RNG = np.random.default_rng(0)
 PLAIN, TURNED = (((1,), (0,)), ((), ())), (((0,), (0,)), ((), ()))
 
-pytestmark = in_registers
+pytestmark = in_many_registers
 
 
 def _product(left: Any, right: Any, numbers: Any = PLAIN) -> products.NativeProduct:

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.convolutions.plane_code import PartAt, PlaneRow, Told, convolve, plane_rows
 from polyax_cpu.convolutions.planes import SPATIAL, SumBlock, WeightNumbers
-from polyax_cpu.libraries.registers import Vectors, between, digit, lanes
+from polyax_cpu.libraries.registers import Vectors, between, digit, lanes, many
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_cpu.transposes import turned
 
-WIDTHS = {8: (3, 2, 1), 4: (6, 3, 1), 2: (8, 4, 1), 1: (8, 4, 1)}
+WIDTHS = (
+    {8: (3, 2, 1), 4: (6, 3, 1), 2: (8, 4, 1), 1: (8, 4, 1)} if many() else {4: (3, 2, 1), 2: (6, 3, 1), 1: (8, 4, 1)}
+)
 """Vectors of places that blocks have, by how many features these have: their sums fill the registers."""
 COSTS = {8: 1.0, 4: 1.05, 2: 1.2, 1: 1.8}
 """What a sum takes in such blocks, which share what they read among their features."""
@@ -25,7 +27,7 @@ COSTS = {8: 1.0, 4: 1.05, 2: 1.2, 1: 1.8}
 
 def of(type: str, count: int) -> SumBlock:
     """What blocks are best for so many features of a group."""
-    return SumBlock(min(COSTS, key=lambda n: -(-count // n) * n * COSTS[n]), lanes(type))
+    return SumBlock(min(WIDTHS, key=lambda n: -(-count // n) * n * COSTS[n]), lanes(type))
 
 
 @dataclass(frozen=True)

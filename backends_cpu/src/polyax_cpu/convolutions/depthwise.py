@@ -19,13 +19,13 @@ from polyax_cpu.convolutions import planes
 from polyax_cpu.convolutions.blocks import where
 from polyax_cpu.convolutions.planes import Shapes
 from polyax_cpu.convolutions.windows import WindowDimension, Windowed, along, flat, inside, told
-from polyax_cpu.libraries.registers import Vectors, between, digit
+from polyax_cpu.libraries.registers import Vectors, between, digit, many
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
-PLACES = 8
+PLACES = 8 if many() else 4
 """That are summed side by side."""
-LOADED = 22
+LOADED = 22 if many() else 10
 """Vectors of the operand that registers hold beside the sums."""
 
 
@@ -76,6 +76,13 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int)
     if len(shapes.phases) > 1:
         return "phases are convolutions of their own"
     return None if 2 * shapes.groups >= lanes else f"{shapes.groups} channels are few for vectors of {lanes}"
+
+
+def why_many(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Why more registers would be needed for it, if so: with few, loops take less time."""
+    last = along(avals, Shapes(avals, params).result, params)[-1]
+    shared = last.stride == 1 and last.window > 2 and _line(last).length == last.window
+    return None if shared else f"neighbours share little of what {last.window} elements see in steps of {last.stride}"
 
 
 # --- code ------------------------------------------------------------------------------------------------------------

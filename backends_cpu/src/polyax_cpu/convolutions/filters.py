@@ -27,6 +27,8 @@ ELEMENTS = 1 << 15
 """Of the rows of the window and the operand that a band has: they stay in a core's cache."""
 LONG, DEEP = 4, 512
 """Elements of a row of the window, and of all that is added up, at least."""
+MANY = 32
+"""Features of a group for which small blocks don't pay."""
 OFTEN = 16
 """How often each element of a window is used, at least, if it has to be turned first."""
 
@@ -62,6 +64,12 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int)
     if not together and places * out.shape[to[0]] < OFTEN:
         return "turning the window takes longer than using it"
     return None if features * (1 + together) >= lanes else f"{features} features are few for vectors of {lanes}"
+
+
+def why_many(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Why large blocks of registers would be needed for it, if so: with small ones BLAS takes less time."""
+    features = avals[1].shape[params["dimension_numbers"].rhs_spec[0]] // params["batch_group_count"]
+    return f"{features} features are many" if features > MANY else None
 
 
 def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> Windowed:

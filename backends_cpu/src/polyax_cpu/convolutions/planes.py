@@ -37,6 +37,9 @@ SMALL = 512
 
 FEW = 64
 """Places of results for which packing weights takes too long."""
+MANY, TOGETHER = 2048, 32
+"""Weights of a group at each place of the window, and features that are together in memory, for which small blocks
+don't pay."""
 USEFUL = 2
 """So many times more places than the result has may be computed."""
 TAPS = 512
@@ -326,6 +329,16 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | No
     useful, computed = math.prod(part.places), part.places[0] * -(-part.sums // LINE) * LINE
     if USEFUL * useful < computed:
         return f"{useful} places of the result are few of {computed} that windows pass"
+    return None
+
+
+def why_many(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Why large blocks of registers would be needed for it, if so: with small ones BLAS takes less time."""
+    shapes = Shapes(avals, params)
+    if shapes.channels * shapes.features > MANY:
+        return f"{shapes.channels} x {shapes.features} weights at each place of the window are many"
+    if shapes.together[1] and shapes.features > TOGETHER:
+        return f"{shapes.features} features that are together are many to be put there from planes"
     return None
 
 

@@ -12,10 +12,20 @@ from polyax_cpu.llvm import Builder, IrValue, size_of
 TYPES = {"float32": "float", "float64": "double"}
 
 
+def many() -> bool:
+    """Whether there are 32 registers of vectors; else there are 16, with which BLAS is as fast where much is added."""
+    return host().vector_bits == 512 and host().has_masks
+
+
 def why_not() -> str | None:
     """Why this processor doesn't sum in blocks of registers, if so."""
-    enough = host().vector_bits == 512 and host().has_masks
-    return None if enough else "registers of this processor are too few for blocks of sums"
+    enough = many() or {"+avx2", "+fma"} <= set(host().features.split(","))
+    return None if enough else "this processor has no vectors of eight numbers, or doesn't add products to them"
+
+
+def why_few() -> str | None:
+    """Why it doesn't sum in large ones."""
+    return None if many() else "registers of this processor are too few for large blocks of sums"
 
 
 def lanes(type: str) -> int:

@@ -37,7 +37,7 @@ TERMS = 512
 
 def fits(product: NativeProduct, dtype: str) -> bool:
     """Whether a product is one of these, on this processor."""
-    if product.batch > 1 or product.b_transposed or dtype not in registers.TYPES or registers.why_not() is not None:
+    if product.batch > 1 or product.b_transposed or dtype not in registers.TYPES or not registers.many():
         return False
     return _is_low(product) if product.split == COLUMNS else _is_tall(product, registers.lanes(registers.TYPES[dtype]))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from polyax_cpu.libraries import registers
 from polyax_cpu.libraries.registers import Vectors
 from polyax_cpu.llvm import IrValue
 
-SUMS = 24
+SUMS = 24 if registers.many() else 12
 """Vectors of sums that registers hold beside what is multiplied."""
-WIDTHS = (4, 3, 2, 1)
+WIDTHS = (4, 3, 2, 1) if registers.many() else (3, 2, 1)
 """Vectors of columns that are summed side by side; of so many rows that the sums fill the registers."""
 LATENCY = 8
 """Products that are begun before the sum with the first one is there."""

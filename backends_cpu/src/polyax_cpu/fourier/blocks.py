@@ -6,9 +6,8 @@ left of both, and lines that lie otherwise, goes element by element. Lanes behin
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from polyax_cpu import compiler, machine_code
@@ -118,13 +117,16 @@ class _Block:
         firsts = [self.kind.at(at, apart * k) for k in range(width // 2)]
         return [x for first in firsts for x in (first, self.kind.at(first, second))]
 
-    @contextlib.contextmanager
-    def _one_by_one(self, left: IrValue) -> Generator[tuple[IrValue, IrValue, IrValue]]:
-        """Code for each element from ``left`` on, each line and each part."""
+    def _one_by_one(self, left: IrValue, move: Callable[[IrValue, IrValue, IrValue, int], None]) -> None:
+        """Code for each element from ``left`` on: where it is in the array and in memory, its lane, and each part."""
         b, side = self.b, self.side
-        lanes = b.const(self.kind.lanes, "i64")
-        with b.loop(left, side.elements) as n, b.loop(0, lanes) as lane, b.loop(0, side.parts) as which:
-            yield n, lane, which
+        with b.loop(0, b.const(self.kind.lanes, "i64")) as lane:
+            pointer = self._pointer(lane)
+            with b.loop(left, side.elements) as n:
+                at = self.kind.at(pointer, n * self.pitch)
+                move(at, n, lane, 0)
+                with b.when(side.parts.compare("==", 2)):
+                    move(self.kind.at(at, 1), n, lane, 1)
 
     # --- reading ---
 
@@ -146,10 +148,10 @@ class _Block:
             for which in range(2):
                 b.store_lanes(b.mixed(x, y, [k + which for k in places]), self._part(n, which), None)
 
-        left = self._each(squares, vectors)
-        with self._one_by_one(left) as (n, lane, which):
-            x = kind.single(kind.at(self._pointer(lane), n * pitch + which))
-            b.store(x, kind.at(self._part(n, which), lane))
+        def move(at: IrValue, n: IrValue, lane: IrValue, which: int) -> None:
+            b.store(kind.single(at), kind.at(self._part(n, which), lane))
+
+        self._one_by_one(self._each(squares, vectors), move)
 
     # --- writing ---
 
@@ -171,7 +173,7 @@ class _Block:
             for k in (0, width):
                 b.store_lanes(b.mixed(x, y, order[k : k + width]), kind.at(at, k), None)
 
-        left = self._each(squares, vectors)
-        with self._one_by_one(left) as (n, lane, which):
-            x = kind.single(kind.at(self._part(n, which), lane))
-            b.store(x * one, kind.at(self._pointer(lane), n * pitch + which))
+        def move(at: IrValue, n: IrValue, lane: IrValue, which: int) -> None:
+            b.store(kind.single(kind.at(self._part(n, which), lane)) * one, at)
+
+        self._one_by_one(self._each(squares, vectors), move)

@@ -373,3 +373,24 @@ def test_what_a_function_says_follows_what_was_done_to_it(transform: Any, lead: 
     text = transform(documented).__doc__
     assert text.startswith(lead) and text.endswith("\n\nOriginal documentation:\n\nSays so.")
     assert transform(lambda x: x).__doc__.endswith(".")
+
+
+LARGE = 2**40
+
+
+@pytest.mark.parametrize(
+    "call",
+    (
+        lambda f: f(1, d={"b": [0, LARGE]}),
+        lambda f: f.lower(1, d={"b": [0, LARGE]}),
+        lambda f: polyax.make_jaxpr(f)(1, d={"b": [0, LARGE]}),
+        lambda f: polyax.eval_shape(f, 1, d={"b": [0, LARGE]}),
+    ),
+)
+def test_integers_that_are_too_large_are_named(call) -> None:
+    f = polyax.jit(lambda x, d: x)
+    f(1, d={"b": [0, 1]})
+    with pytest.raises(OverflowError, match=rf"argument path is d\['b'\]\[1\]. Got <class 'int'> with value {LARGE}"):
+        call(f)
+    with polyax.enable_x64(True):
+        call(f)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like, not_an_array
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -164,6 +165,9 @@ class Signature:
                 ) from None
 
 
+_SURE = 2**31
+"""Integers below it fit the type of integers, whatever that is."""
+
 _METADATA = (
     "Exception raised while checking equality of metadata fields of pytree. They must be comparable using __eq__, as "
     "arrays aren't"
@@ -200,8 +204,11 @@ class UserCall:
         """The type of a leaf.
 
         Raises:
+          OverflowError: it is an integer that the type of integers doesn't have.
           TypeError: it is no array; the text says which it is.
         """
+        if type(x) is int and not -_SURE <= x < _SURE:
+            self._check_range(x)
         try:
             return aval_of(x)
         except TypeError:
@@ -209,10 +216,22 @@ class UserCall:
                 raise
             raise self._refused(x) from None
 
+    def _check_range(self, x: int) -> None:
+        limits = dtypes.iinfo(dtypes.default_int())
+        if self.signature.traced_for == "jit" and not limits.min <= x <= limits.max:
+            raise OverflowError(
+                "An overflow was encountered while parsing an argument to a jitted computation, whose argument path is "
+                f"{self._name(x)}. Got {int} with value {x}, which {dtypes.default_int().name} can't hold."
+            )
+
+    def _name(self, x: Any) -> str:
+        """That of a leaf."""
+        return next(n for n, leaf in zip(self.names(), self.leaves, strict=True) if leaf is x)
+
     def _refused(self, x: Any) -> TypeError:
         """The error about a leaf that is no array."""
         signature = self.signature
-        name = next(n for n, leaf in zip(self.names(), self.leaves, strict=True) if leaf is x)
+        name = self._name(x)
         told = f"Argument {name} of {signature.caller}({signature.name}) is {x!r}. {TO_SET}"
         if signature.traced_for != "jit":
             return not_an_array(x, f": {told}")

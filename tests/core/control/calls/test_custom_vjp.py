@@ -100,6 +100,8 @@ FORWARD = {
     "jit of jvp": lambda f: polyax.jit(lambda x: polyax.jvp(f, (x, x), (x, x)))(1.0),
     "linearize of jit": lambda f: polyax.linearize(polyax.jit(f), 1.0, 2.0)[1](1.0, 1.0),
     "jacfwd of grad": lambda f: polyax.jacfwd(polyax.grad(f))(1.0, 2.0),
+    "jacrev of jacfwd": lambda f: polyax.jacrev(polyax.jacfwd(f))(1.0, 2.0),
+    "jvp of linear": lambda f: polyax.jvp(polyax.linearize(f, 1.0, 2.0)[1], (1.0, 1.0), (1.0, 1.0)),
     "while": lambda f: polyax.jvp(lambda x: lax.while_loop(lambda c: c < 1, lambda c: f(c, x) + 9, x), (0.5,), (1.0,)),
 }
 

@@ -187,6 +187,7 @@ def _lin_abstract(*_: ShapedArray, out_avals: tuple[ShapedArray, ...], **__: Any
 
 
 @def_rule(custom_lin_p, "impl")
+@def_rule(custom_lin_p, "jvp")
 @def_rule(custom_lin_p, "decompose")
 def _lin_forward(*_: Any, name: str, **__: Any) -> list[Any]:
     where = f" It was called at {ambient.source}." if ambient.source else ""
@@ -232,5 +233,4 @@ def _lin_batch(
     return outs, [0] * len(outs)
 
 
-custom_lin_p.never("jvp", "it is linear already: its tangent is itself")
 custom_lin_p.never("factors", "it never runs: its transposition takes it out")

@@ -80,7 +80,6 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "scan3": False,
         "refs_to_pins": False,
         "use_direct_linearize": True,
-        "disable_bwd_checks": False,
         "disable_vmap_shmap_error": False,
         "log_checkpoint_residuals": False,
         "logging_level": "NOTSET",

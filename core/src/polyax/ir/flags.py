@@ -132,6 +132,7 @@ FLAGS: dict[str, Flag] = {
             "check every program that a transformation or a compiler pass makes",
             alias="enable_checks",
         ),
+        Flag("disable_bwd_checks", False, parse_bool, "take what rules of custom_vjp give, whatever its shapes"),
         Flag("disable_jit", False, parse_bool, "run jitted functions one operation at a time", traced=True),
         Flag("numpy_rank_promotion", "allow", OneOf("allow", "warn", "raise"), "implicit rank promotion", traced=True),
         Flag("numpy_dtype_promotion", "standard", OneOf("standard", "strict"), "implicit dtype promotion", traced=True),

@@ -421,3 +421,13 @@ def test_zeros_given_to_rules_are_arrays():
     for y, weak in ((3.0, True), (jnp.float32(3), False)):
         found = polyax.grad(lambda x, y: f(x, y)[0], 1)(2.0, y)
         assert isinstance(seen[1], polyax.Array) and found == seen[1] == 0 and found.weak_type == weak
+
+
+def test_shapes_of_cotangents_are_not_looked_at_if_so_wished() -> None:
+    f = polyax.custom_vjp(lambda x, y: x)
+    f.defvjp(lambda x, y: (x, None), lambda _, g: (g, jnp.zeros(3)))
+    backwards = polyax.grad(lambda x, y: f(x, y).sum(), 1)
+    with pytest.raises(ValueError, match=r"at output\[1\] .* type float32\[3\] .* input of type float32\[4\]"):
+        backwards(jnp.ones(3), jnp.ones(4))
+    with polyax.config.override(disable_bwd_checks=True, checks=False):
+        assert backwards(jnp.ones(3), jnp.ones(4)).shape == (3,)

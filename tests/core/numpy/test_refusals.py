@@ -182,3 +182,14 @@ def test_operations_on_bits_refuse_floats_by_the_name_of_the_primitive(name):
 def test_types_that_are_narrowed_are_warned_of():
     with pytest.warns(UserWarning, match="Explicitly requested dtype int64 is not available"):
         assert jnp.result_type("int64", "int8") == np.int32
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_arrays_of_several_shapes_make_no_array(jitted: bool) -> None:
+    made = polyax.jit(lambda *xs: jnp.array(list(xs))) if jitted else lambda *xs: jnp.array(list(xs))
+    x = jnp.arange(3.0)
+    with pytest.raises(TypeError, match=r"Cannot concatenate arrays with shapes that differ .* \(1, 3\), \(1, 2\)"):
+        made(x, x[:2])
+    with pytest.raises(TypeError, match=r"Cannot concatenate arrays with different numbers of dimensions"):
+        made(x, 1.0)
+    assert made(x, np.ones(3, np.float32)).shape == (2, 3)

@@ -23,7 +23,6 @@ from polyax.numpy.promotion import (
     is_arraylike,
     is_traced,
     result_dtype,
-    shape_of,
     unwrap,
 )
 from polyax.runtime.arrays.array import is_concrete
@@ -169,9 +168,12 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         dtype = result_dtype(*map(_numeric, arrays))[0] if leaves else dtypes.default_float()
     if any(map(is_traced, leaves)) or dtypes.is_extended(dtype) or any(getattr(v, "committed", False) for v in leaves):
         return _stacked(x, dtype)
-    if any(hasattr(leaf, "aval") for leaf in leaves):
-        x = _to_host(x)
-    return from_host(_checked_host_array(x, dtype))
+    if not any(hasattr(leaf, "aval") for leaf in leaves):
+        return from_host(_checked_host_array(x, dtype))
+    try:
+        return from_host(_checked_host_array(_to_host(x), dtype))
+    except ValueError:
+        return _stacked(x, dtype)  # which tells whose shapes differ
 
 
 def _checked_host_array(x: Any, dtype: Any) -> np.ndarray:
@@ -194,9 +196,6 @@ def _stacked(x: Any, dtype: Any) -> Any:
     if not x:
         return from_host(np.zeros((0,), dtype))
     rows = [_stacked(unwrap(item), dtype) for item in x]
-    shapes = {shape_of(r) for r in rows}
-    if len(shapes) > 1:
-        raise ValueError(f"All input arrays must have the same shape, got {sorted(shapes)}")
     return lax.concatenate([lax.expand_dims(r, (0,)) for r in rows], 0)
 
 

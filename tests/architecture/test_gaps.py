@@ -14,7 +14,6 @@ from polyax.engines.host import LIBRARY
 from polyax.ir.primitive import PRIMITIVES
 from polyax.ops.keys import ON_WORDS
 from polyax_cpu.convolutions.lowerings import PARTS
-from polyax_cpu.fourier.lowerings import PARTS as FOURIER
 from polyax_kernels.lower.complexes.functions import FORMULAS
 from polyax_kernels.lower.complexes.library import library_p
 from polyax_kernels.lower.rules import SHARED
@@ -46,7 +45,7 @@ def test_each_primitive_runs_on_every_backend_made_of_kernels_or_is_a_gap() -> N
     """By a rule that all share, or through NumPy's libraries on purpose; what is neither warns users at run time."""
     declared = {name for gap in gaps_of(ROOT / "plugins/kernels/gaps.toml") for name in gap["primitives"]}
     made_of_others = {p.name for p in PRIMITIVES if p.decompose is not None} - declared  # custom_lin says why it isn't
-    made_of_others |= {p.name for p in (*ON_WORDS, *PARTS, *FOURIER, library_p, platform_index_p)}
+    made_of_others |= {p.name for p in (*ON_WORDS, *PARTS, library_p, platform_index_p)}
     made_of_others |= set(OF_REFS)  # which are gone before anything is compiled
     runs = SHARED.keys() | FORMULAS.keys() | LIBRARY | made_of_others
     lacking = {p.name for p in PRIMITIVES if not p.name.startswith("test_")} - runs

@@ -10,12 +10,12 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
+from polyax.ops.fft import fft_p
 from polyax_cpu.compiler import host
 from polyax_cpu.convolutions import lowerings as convolutions
-from polyax_cpu.fourier import lowerings as fourier
-from polyax_cpu.libraries import lapack, products, small, sorting, strips
+from polyax_cpu.libraries import fourier, lapack, products, small, sorting, strips
 from polyax_kernels.lower import extrema
-from polyax_kernels.lower.lowering import CallContext, Lowering
+from polyax_kernels.lower.lowering import Call, CallContext, Lowering
 from polyax_kernels.passes.straight import ONE_BY_ONE
 
 
@@ -84,13 +84,19 @@ def _adds(args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
     return None if product is None else products.adding(args[0].dtype.name, product)
 
 
+def _transforms(
+    _: CallContext, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> Any:
+    return fourier.transform(args[0], params["fft_type"].name, params["fft_lengths"])
+
+
 LOWERINGS: dict[Primitive, Lowering] = {
     dot_general_p: small.InlinedCall(
         why_not=_why_no_product, prepare=_after_copies, native=_native, adds=_adds, inlined=small.product
     ),
+    fft_p: Call(prepare=_transforms),
     **convolutions.lowerings(_why_not),
     **extrema.LOWERINGS,
-    **fourier.LOWERINGS,
     **lapack.LOWERINGS,
     **sorting.LOWERINGS,
 }

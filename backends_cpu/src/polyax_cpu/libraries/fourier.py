@@ -1,4 +1,4 @@
-"""Fourier transforms by DUCC, the fastest library, else by SciPy or NumPy: along one axis after the other.
+"""Fourier transforms by DUCC, the fastest, else by SciPy or NumPy: along one axis after the other.
 
 Threads share what many lines there are. Libraries compute several lines at a time and the others alone, which rounds
 otherwise: so parts begin where a library begins with several, whatever their number.

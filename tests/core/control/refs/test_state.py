@@ -10,7 +10,6 @@ import pytest
 import polyax as jax
 import polyax.numpy as jnp
 from polyax import lax
-from support.process import output
 
 
 def held(ref: Any) -> Any:
@@ -369,36 +368,3 @@ def test_methods_of_traced_references() -> None:
     np.testing.assert_allclose(jax.grad(written_by_methods)(x), slope, rtol=1e-6)
     np.testing.assert_allclose(jax.jvp(written_by_methods, (x,), (1.0,)), (expected, slope), rtol=1e-6)
     np.testing.assert_allclose(jax.vmap(written_by_methods)(jnp.array([x])), [expected], rtol=1e-6)
-
-
-def test_what_references_hold_stays_where_it_is() -> None:
-    x = jnp.arange(3.0)
-    r = jax.new_ref(x)
-    assert r[...].committed and r[0].committed and jax.jit(lambda r: r[...] + 1)(r).committed and not x.committed
-    for value in (x + 1, np.ones(3, np.float32), jax.device_put(x, r.sharding)):
-        r[...] = value
-        assert r[...].committed and r[...].tolist() == value.tolist()
-    assert jax.freeze(r).committed and not x.committed
-    assert not jax.jit(lambda x: jax.new_ref(x)[...])(x).committed
-
-
-def test_what_is_elsewhere_does_not_move_references() -> None:
-    output(TWO_DEVICES, POLYAX_PLATFORMS="cpu", POLYAX_NUM_CPU_DEVICES="2")
-
-
-TWO_DEVICES = """
-import numpy as np
-import pytest
-import polyax as jax
-first, second = jax.devices()
-x = jax.numpy.arange(3.0)
-r = jax.new_ref(x)
-with jax.default_device(second):
-    r[...] = np.array([3, 4, 5], np.float32)
-    assert r.sharding.device_set == (r[...] + 1).devices() == {first} and r[...].tolist() == [3, 4, 5]
-away = jax.device_put(x, second)
-for use in (lambda: r.__setitem__(..., away), lambda: r[...] + away, lambda: jax.jit(lambda r, x: r[...] + x)(r, away)):
-    with pytest.raises(ValueError, match="Received incompatible devices"):
-        use()
-assert r[...].tolist() == [3, 4, 5]
-"""

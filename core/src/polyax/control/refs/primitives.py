@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from polyax.control.refs.indexing import Indices, changed_all, read_all, shape_at, text_of
 from polyax.control.refs.ref import Cell, Ref
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import is_literal_value
-from polyax.ir.primitive import Primitive, ambient, def_rule
+from polyax.ir.primitive import Primitive, def_rule
 from polyax.ir.refs import ADDS, LIVES, READS, SWAPS, AbstractRef, is_ref
-from polyax.ops.basis import convert, match_axis, select_n_p, zeros
+from polyax.ops.basis import convert, match_axis, zeros
 from polyax.ops.zeros import instantiate
 from polyax.trace.context import current_trace, set_trace
 from polyax.trace.symbolic import Zero
@@ -256,20 +254,7 @@ def write(ref: Ref, value: Any, *operands: Any, indices: Indices) -> None:
     there = _check_value("swap", ref, aval_of(value), indices)
     if type(ref) is Cell or is_literal_value(value):
         value = convert(value, there.dtype, there.weak_type)
-    if not indices and type(ref) is Ref and ambient.trace is None:
-        value = _beside(value, ref._refs)
     _replace(ref, changed_all(ref._refs, indices, operands, value), value)
-
-
-def _beside(value: Any, held: Any) -> Any:
-    """``value``, committed to where ``held`` is: what is written to a reference goes there.
-
-    Raises:
-      ValueError: it was put elsewhere by name.
-    """
-    if getattr(value, "sharding", None) == held.sharding:
-        return value.committed_alias()
-    return select_n_p.bind1(np.True_, held, value)
 
 
 @def_rule(addupdate_p, "impl")

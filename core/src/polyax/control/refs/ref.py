@@ -41,9 +41,9 @@ class Ref(Typed, metaclass=_RefType):
 
     @classmethod
     def holding(cls, x: Any, kind: Any = None) -> Ref:
-        """A reference that holds a copy of ``x``, which stays where it is."""
+        """A reference that holds a copy of ``x``."""
         aval = aval_of(x)
-        ref = cls(AbstractRef(aval, kind=kind), _put_here(_copied(convert(x, aval.dtype, aval.weak_type))))
+        ref = cls(AbstractRef(aval, kind=kind), _copied(convert(x, aval.dtype, aval.weak_type)))
         ref._shared = False
         return ref
 
@@ -101,11 +101,6 @@ class Ref(Typed, metaclass=_RefType):
 def _copied(x: Any) -> Any:
     """In programs, values need no copies."""
     return copy(x) if ambient.trace is None else x
-
-
-def _put_here(x: Any) -> Any:
-    """An array, committed to where it is; in programs nothing is anywhere yet."""
-    return x.commit() if ambient.trace is None else x
 
 
 class Cell(Ref):

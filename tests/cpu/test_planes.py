@@ -222,7 +222,7 @@ def test_of_each_channel_alone_share_one_mask_at_the_ends_of_rows() -> None:
     """That of channels. A mask for each place made branches of loads, which took three times as long."""
     text = depthwise.code("float", depthwise.WindowLine(3, 1, 1))
     loads = [line for line in text.splitlines() if "call" in line and "@llvm.masked.load" in line]
-    assert len(loads) == 3 + depthwise.PLACES + 2  # weights, and what they see
+    assert len(loads) == 3 + depthwise.in_registers().places + 2  # weights, and what they see
     lanes = registers.lanes("float")
     assert len({line.split(f"<{lanes} x i1> ")[-1].split(",")[0] for line in loads}) == 1
 

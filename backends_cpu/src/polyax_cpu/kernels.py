@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import threading
 from collections.abc import Callable, Generator, Iterable
@@ -92,35 +93,32 @@ def _kept(key: str) -> tuple[Cuts, _Code] | None:
     if len(numbers) != len(Cuts._fields) or not all(map(bytes.isdigit, numbers)) or not name.isascii():
         return None
     several, strips, grain = map(int, numbers)
-    return Cuts(several > 0, strips > 0, grain), _Code(name.decode(), lambda: made, made, {key})
+    return Cuts(several > 0, strips > 0, grain), _Code(name.decode(), lambda: made, {key})
 
 
 def _keep(key: str, cuts: Cuts, code: _Code) -> None:
-    machine_code.keep(key, b"%d %d %d %b\n" % (*cuts, code.name.encode()) + code.made)
+    machine_code.keep(key, b"%d %d %d %b\n" % (*cuts, code.name.encode()) + code.made())
 
 
 class _Code:
-    """Code that several kernels may share, one function: made and loaded once. ``made`` is the object code, if it is
-    there, ``keys`` what it is kept on disk under."""
+    """Code that several kernels may share, one function: made and loaded once. ``keys``: what it is on disk under."""
 
-    def __init__(self, name: str, make: Callable[[], bytes], made: bytes = b"", keys: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, make: Callable[[], bytes], keys: Iterable[str] = ()) -> None:
         self.name = name
-        self.made = made
-        self._make = make
+        self.made = functools.cache(make)
         self._keys = set(keys)
         self._lock = threading.Lock()
         self._loaded: compiler.LoadedCode | None = None
 
     @property
     def waits(self) -> bool:
-        """Whether it is there, but for the linker."""
-        return bool(self.made) and self._loaded is None
+        """Whether it is on disk, and not loaded."""
+        return bool(self._keys) and self._loaded is None
 
     def address(self, key: str, cuts: Cuts) -> int:
         """The address of the function, kept on disk under ``key``; waits for the thread that makes it."""
         with self._lock:
             if self._loaded is None:
-                self.made = self.made or self._make()
                 self._loaded = _linked([self])
             if key not in self._keys:
                 self._keys.add(key)
@@ -134,7 +132,7 @@ class _Code:
 
 
 def _linked(codes: Iterable[_Code]) -> compiler.LoadedCode:
-    made = {code.name: code.made for code in codes}
+    made = {code.name: code.made() for code in codes}
     return compiler.LoadedCode(made.values(), made, pool.symbols_for(b"".join(made.values())))
 
 

@@ -50,8 +50,7 @@ def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> 
     if (reason := _why_not(avals, params)) is not None:
         return reason
     found = products.describe(avals, params)
-    many = found is not None and found.batch >= STACKED and found.m * found.n * found.k <= _tiny(avals[0].dtype)
-    if found is not None and many:
+    if found is not None and found.batch >= STACKED and found.m * found.n * found.k <= _tiny(avals[0].dtype):
         return f"calling BLAS {found.batch} times would take longer than computing it in a loop"
     if avals[0].dtype.kind == "c":
         return None

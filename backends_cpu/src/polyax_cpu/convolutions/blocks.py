@@ -17,17 +17,20 @@ from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_cpu.transposes import turned
 
-WIDTHS = (
-    {8: (3, 2, 1), 4: (6, 3, 1), 2: (8, 4, 1), 1: (8, 4, 1)} if many() else {4: (3, 2, 1), 2: (6, 3, 1), 1: (8, 4, 1)}
-)
+IN_MANY = {8: (3, 2, 1), 4: (6, 3, 1), 2: (8, 4, 1), 1: (8, 4, 1)}
+IN_FEW = {4: (3, 2, 1), 2: (6, 3, 1), 1: (8, 4, 1)}
 """Vectors of places that blocks have, by how many features these have: their sums fill the registers."""
 COSTS = {8: 1.0, 4: 1.05, 2: 1.2, 1: 1.8}
 """What a sum takes in such blocks, which share what they read among their features."""
 
 
+def _widths() -> dict[int, tuple[int, ...]]:
+    return IN_MANY if many() else IN_FEW
+
+
 def of(type: str, count: int) -> SumBlock:
     """What blocks are best for so many features of a group."""
-    return SumBlock(min(WIDTHS, key=lambda n: -(-count // n) * n * COSTS[n]), lanes(type))
+    return SumBlock(min(_widths(), key=lambda n: -(-count // n) * n * COSTS[n]), lanes(type))
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class BlockKind(Vectors):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        return WIDTHS[self.features]
+        return _widths()[self.features]
 
 
 @functools.cache

@@ -23,10 +23,17 @@ from polyax_cpu.libraries.registers import Vectors, between, digit, many
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
-PLACES = 8 if many() else 4
-"""That are summed side by side."""
-LOADED = 22 if many() else 10
-"""Vectors of the operand that registers hold beside the sums."""
+
+class InRegisters(NamedTuple):
+    """Places that are summed side by side, and vectors of the operand that registers hold beside the sums."""
+
+    places: int
+    loaded: int
+
+
+def in_registers() -> InRegisters:
+    """Of this processor."""
+    return InRegisters(8, 22) if many() else InRegisters(4, 10)
 
 
 class WindowLine(NamedTuple):
@@ -40,7 +47,9 @@ class WindowLine(NamedTuple):
     @property
     def seen(self) -> int:
         """Places of the operand that are loaded."""
-        return len({p * self.stride + k * self.dilation for p in range(PLACES) for k in range(self.length)})
+        return len(
+            {p * self.stride + k * self.dilation for p in range(in_registers().places) for k in range(self.length)}
+        )
 
 
 class DepthwiseNumbers(NamedTuple):
@@ -63,7 +72,7 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Window
 def _line(last: WindowDimension) -> WindowLine:
     """A whole one, if what it sees fits in registers."""
     line = WindowLine(last.window, last.stride, last.dilation)
-    return line if line.seen <= LOADED else line._replace(length=1)
+    return line if line.seen <= in_registers().loaded else line._replace(length=1)
 
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> str | None:
@@ -114,7 +123,7 @@ def code(type: str, line: WindowLine) -> str:
 
 class _Writer:
     def __init__(self, b: Builder, kind: Vectors, line: WindowLine, buffers: IrValue, scalars: IrValue) -> None:
-        self.b, self.kind, self.line = b, kind, line
+        self.b, self.kind, self.line, self.places = b, kind, line, in_registers().places
         self.told, self.along = told(scalars, DepthwiseNumbers)
         self.source, self.weights, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
         self.zeros = b.alloca(kind.type, kind.lanes)
@@ -125,10 +134,10 @@ class _Writer:
         whole = channels & -lanes
         with b.loop(begin, end) as item:
             row = self._row(item)
-            with b.loop(0, last.places, step=PLACES) as place:
+            with b.loop(0, last.places, step=self.places) as place:
                 first = place * last.stride - last.low
-                reach = first + (last.window - 1) * last.dilation + (PLACES - 1) * last.stride
-                inside = (first >= 0) & (reach < last.source) & (place + PLACES <= last.places)
+                reach = first + (last.window - 1) * last.dilation + (self.places - 1) * last.stride
+                inside = (first >= 0) & (reach < last.source) & (place + self.places <= last.places)
                 with b.when(inside), b.loop(0, whole, step=lanes) as c:
                     self._store(row, place, c, self._sums(row, first, c), None)
                 with b.loop(b.select(inside, whole, 0), channels, step=lanes) as c:
@@ -166,7 +175,7 @@ class _Writer:
             for k in range(self.line.length):
                 weight = k0 * d0.window_by + k1 * d1.window_by + (k2 + k) * d2.window_by + c
                 w = kind.load(kind.at(self.weights, weight), some)
-                places = [place(n * self.line.stride + k * self.line.dilation) for n in range(PLACES)]
+                places = [place(n * self.line.stride + k * self.line.dilation) for n in range(self.places)]
                 carries = [b.intrinsic("fma", x, w, old) for x, old in zip(places, carries, strict=True)]
             return carries
 
@@ -177,7 +186,7 @@ class _Writer:
         )
         down = lambda k0, carries: b.carry(begin1, end1, carries, lambda k1, found: across(k0, k1, found))
         none = b.splat(b.const(0.0, kind.type), kind.lanes)
-        return b.carry(begin0, end0, [none] * PLACES, down)
+        return b.carry(begin0, end0, [none] * self.places, down)
 
     def _store(self, row: _Row, place: IrValue, c: IrValue, sums: Sequence[IrValue], some: IrValue | None) -> None:
         """``some``: lanes of channels that are there, and maybe not all places are; None: all are."""

@@ -119,22 +119,18 @@ def _why_no_registers(avals: Avals) -> str | None:
     return registers.why_not()
 
 
-def _unless_many(why_many: Callable[[], str | None]) -> str | None:
-    return None if registers.many() else why_many()
-
-
 def _lanes(x: Any) -> int:
     return registers.lanes(registers.TYPES[x.dtype.name])
 
 
 def why_no_planes(avals: Avals, params: Params) -> str | None:
     reason = _why_no_registers(avals) or planes.why_not(avals, params)
-    return reason or _unless_many(lambda: planes.why_many(avals, params))
+    return reason or (None if registers.many() else planes.why_many(avals, params))
 
 
 def _why_not_depthwise(avals: Avals, params: Params) -> str | None:
     reason = _why_no_registers(avals) or depthwise.why_not(avals, params, _lanes(avals[0]))
-    return reason or _unless_many(lambda: depthwise.why_many(avals, params))
+    return reason or (None if registers.many() else depthwise.why_many(avals, params))
 
 
 def _turned_weights(w: Any, avals: Avals, params: Params, order: Sequence[int]) -> tuple[Any, Avals, Params]:
@@ -165,7 +161,7 @@ def _direct(x: Any, w: Any, avals: Avals, params: Params) -> Any:
 
 def _why_no_filters(avals: Avals, params: Params) -> str | None:
     reason = _why_no_registers(avals) or filters.why_not(avals, params, _lanes(avals[0]))
-    return reason or _unless_many(lambda: filters.why_many(avals, params))
+    return reason or (None if registers.many() else filters.why_many(avals, params))
 
 
 def _filters(x: Any, w: Any, avals: Avals, params: Params) -> Any:

@@ -4,6 +4,7 @@ of numbers that count along several dimensions.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from polyax_cpu.compiler import host
@@ -12,6 +13,7 @@ from polyax_cpu.llvm import Builder, IrValue, size_of
 TYPES = {"float32": "float", "float64": "double"}
 
 
+@functools.cache
 def many() -> bool:
     """Whether there are 32 registers of vectors; else there are 16, with which BLAS is as fast where much is added."""
     return host().vector_bits == 512 and host().has_masks

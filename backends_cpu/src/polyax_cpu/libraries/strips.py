@@ -15,7 +15,7 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import registers
 from polyax_cpu.libraries.products import COLUMNS, ROWS, NativeProduct
 from polyax_cpu.libraries.registers import Vectors, between
-from polyax_cpu.libraries.sums import SUMS, WIDTHS, SumsKind, add_products, evenly, sums_kind
+from polyax_cpu.libraries.sums import IN_MANY, SumsKind, add_products, evenly, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -55,7 +55,7 @@ def _is_low(product: NativeProduct) -> bool:
 
 def _is_tall(product: NativeProduct, lanes: int) -> bool:
     """Many rows by a small matrix, whose rows begin where vectors do, unless there is one strip of them."""
-    small = product.n * product.k <= SMALL and (product.n % lanes == 0 or 1 < product.n <= WIDTHS[0] * lanes)
+    small = product.n * product.k <= SMALL and (product.n % lanes == 0 or 1 < product.n <= IN_MANY.widths[0] * lanes)
     return product.m > FEW and small and product.m * product.n * product.k > TINY
 
 
@@ -67,9 +67,9 @@ def function(dtype: str, product: NativeProduct) -> int:
 
 def _kind(product: NativeProduct, lanes: int) -> SumsKind:
     if product.split == ROWS:
-        return sums_kind(BLOCK, -(-product.n // lanes))
+        return sums_kind(BLOCK, -(-product.n // lanes), IN_MANY)
     rows = evenly(product.m, TOGETHER)
-    return SumsKind(rows, SUMS // rows)
+    return SumsKind(rows, IN_MANY.sums // rows)
 
 
 @functools.cache

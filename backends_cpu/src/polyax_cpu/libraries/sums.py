@@ -12,12 +12,19 @@ from polyax_cpu.libraries import registers
 from polyax_cpu.libraries.registers import Vectors
 from polyax_cpu.llvm import IrValue
 
-SUMS = 24 if registers.many() else 12
-"""Vectors of sums that registers hold beside what is multiplied."""
-WIDTHS = (4, 3, 2, 1) if registers.many() else (3, 2, 1)
-"""Vectors of columns that are summed side by side; of so many rows that the sums fill the registers."""
 LATENCY = 8
 """Products that are begun before the sum with the first one is there."""
+
+
+class SumsInRegisters(NamedTuple):
+    """Vectors of sums that registers hold beside what is multiplied, and vectors of columns that are summed side by
+    side, of so many rows that the sums fill the registers."""
+
+    sums: int
+    widths: tuple[int, ...]
+
+
+IN_MANY, IN_FEW = SumsInRegisters(24, (4, 3, 2, 1)), SumsInRegisters(12, (3, 2, 1))
 
 
 class SumsKind(NamedTuple):
@@ -27,10 +34,11 @@ class SumsKind(NamedTuple):
     width: int
 
 
-def sums_kind(rows: int, vectors: int) -> SumsKind:
+def sums_kind(rows: int, vectors: int, held: SumsInRegisters | None = None) -> SumsKind:
     """Which takes the least time: what is computed for nothing counts, loads do, and that each sum waits for its last
-    product."""
-    kinds = [SumsKind(evenly(rows, SUMS // width), width) for width in WIDTHS if width <= vectors]
+    product. ``held``: what registers hold, if not those of this processor."""
+    held = held or (IN_MANY if registers.many() else IN_FEW)
+    kinds = [SumsKind(evenly(rows, held.sums // width), width) for width in held.widths if width <= vectors]
 
     def cycles(kind: SumsKind) -> int:
         each = max(kind.rows * kind.width, kind.rows + kind.width, LATENCY)

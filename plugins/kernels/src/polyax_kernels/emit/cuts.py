@@ -159,9 +159,8 @@ class _Decisions:
 
     def __init__(self, stores: Sequence[Store], axis: Axis, start: int, end: int) -> None:
         nodes = postorder(*(x for store in stores for x in store_roots(store)))
-        moving = [
-            x for x in nodes if x.kind == "index" and x.attr is axis
-        ]  # as the kernel has it, whose table may be gone
+        # the index as the kernel has it: the table that it was made in may be gone
+        moving = [x for x in nodes if x.kind == "index" and x.attr is axis]
         self.lies = Intervals(dict.fromkeys(moving, (start, end - 1)))
 
     def __call__(self, x: Expr) -> Expr | None:

@@ -7,5 +7,5 @@ from polyax.ir.config import FLAGS
 from polyax.ir.config import config as config
 
 for _name in (*FLAGS, *all_accepted()):
-    assert hasattr(config, _name)  # those that are accepted become flags when they are asked for
+    getattr(config, _name)  # those that are accepted become flags when they are asked for
     globals().setdefault(_name, Setting(_name))

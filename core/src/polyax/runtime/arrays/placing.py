@@ -425,7 +425,7 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
     if not is_concrete(x):
         return _blocks(np.asarray(x, block.dtype), block, places)
     if x.shape != block.shape and _at_hand(x):
-        return _spread(x, block, layout)
+        return _spread(x, block, layout, places)
     if x._device is None:
         if _same_places(x.sharding, layout, x.shape):
             x.alive()
@@ -439,12 +439,12 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
         return [_moved(_cut(here.get(d, x.parts[0]), block, i), d) for d, i in places]
 
 
-def _spread(x: Array, block: ShapedArray, layout: Sharding) -> list[Array]:
+def _spread(x: Array, block: ShapedArray, layout: Sharding, places: Iterable[tuple[Device, Index]]) -> list[Array]:
     """Blocks of an array that the host has at hand as well."""
     if guards.on:
         guards.passes("device_to_device", x.aval, x.sharding, layout)
     with guards.embedded():
-        return _blocks(x.host_value(), block, layout.addressable_devices_indices_map(x.shape).items())
+        return _blocks(x.host_value(), block, places)
 
 
 def _blocks(host: np.ndarray, block: ShapedArray, places: Iterable[tuple[Device, Index]]) -> list[Array]:

@@ -275,7 +275,9 @@ def test_threads_are_told_by_their_names(tmp_path: Path, cpu: Any) -> None:
             for t in threads:
                 t.join()
         for n in range(count):
-            assert [kind for kind, _, _ in events_of(folder, f"worker {n}")] == ["call"] * ROUNDS
+            # a thread whose allocation sets off garbage collection tells of that too
+            kinds = [kind for kind, _, _ in events_of(folder, f"worker {n}") if kind != "collection"]
+            assert kinds == ["call"] * ROUNDS
 
 
 def test_what_is_raised_while_a_call_is_noted_is_raised(

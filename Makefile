@@ -127,9 +127,10 @@ cards-check: $(STAMP)  ## grade platforms anew, and compare with their cards (CA
 wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist $(PROJECTS:%=./%)
+	$(BIN)/python release/ship.py
 
-release-check: $(RELEASE)/.installed  ## build wheels and source archives into dist/; say whether they may be published
-	$(RELEASE)/bin/python release/check.py
+release-check: $(STAMP) $(RELEASE)/.installed  ## build wheels and source archives into dist/; say whether they may be published
+	$(RELEASE)/bin/python release/check.py $(BIN)/python
 
 $(RELEASE)/.installed: requirements/release.txt
 	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)

@@ -18,6 +18,14 @@ def note_is_given_once() -> None:
     assert run.stderr.count("polyax[cpu]") == 1, f"expected one note on the compiled backend, got: {run.stderr!r}"
 
 
+def code_was_shipped() -> None:
+    from polyax_cpu import compiler, shipped
+
+    usual = any(shipped.runs(target, compiler.host()) for target in shipped.TARGETS)
+    found = shipped.objects()
+    assert (found is not None and len(found) > 200) == usual, "the wheel of polyax-cpu has no object code"
+
+
 def main(platform: str) -> None:
     jnp = polyax.numpy
     found = polyax.devices()[0].platform
@@ -33,6 +41,8 @@ def main(platform: str) -> None:
     np.testing.assert_allclose(np.asarray(got), (2 * t * (1 - t * t)) @ x, rtol=1e-5)
     if platform == "reference":
         note_is_given_once()
+    if platform == "cpu":
+        code_was_shipped()
     print(f"a fresh installation computes on {platform}")
 
 

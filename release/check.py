@@ -2,7 +2,8 @@
 
 Wheels are made from the source archives, so that these are whole. Each archive must have the files that git knows,
 and no other; ``twine check`` must pass; the core must stay small, and so must what ``pip install "polyax[cpu]"`` brings
-into an empty environment. Prints tables, then what is wrong; exits with an error if anything is.
+into an empty environment. Prints tables, then what is wrong; exits with an error if anything is. The wheel of the CPU
+backend gets its object code from the Python that is named, which has the backend (``release/ship.py``).
 """
 
 from __future__ import annotations
@@ -75,13 +76,14 @@ def _size(distribution: Distribution) -> int:
     return sum(file.stat().st_size for file in files if file.exists())
 
 
-def main() -> int:
+def main(python: str) -> int:
     shutil.rmtree(DIST, ignore_errors=True)
     everything = projects()
     for project in everything:
         build(project)
-    run(sys.executable, "-m", "twine", "check", "--strict", *sorted(DIST.iterdir()))
     wrong = [text for project in everything for text in differences(project)]
+    print(run(python, "release/ship.py"))
+    run(sys.executable, "-m", "twine", "check", "--strict", *sorted(DIST.iterdir()))
     sizes = {p: (p.archive(".whl").stat().st_size, p.archive(".tar.gz").stat().st_size) for p in everything}
     rows = [(p.name, len(in_wheel(p.archive(".whl"))), w // KB, s // KB) for p, (w, s) in sizes.items()]
     print(table(("distribution", "files", "wheel kB", "source kB"), rows))
@@ -97,4 +99,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))

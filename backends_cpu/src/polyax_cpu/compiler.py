@@ -50,8 +50,27 @@ class Host:
         return f"{self.triple} {self.cpu} {self.features} llvm {version} llvmlite {llvmlite.__version__}"
 
 
-@functools.cache
+_instead: Host | None = None
+
+
 def host() -> Host:
+    """The processor that code is made for: this one, but within ``made_for``."""
+    return _instead or _this()
+
+
+@contextlib.contextmanager
+def made_for(other: Host) -> Generator[None]:
+    """Texts and object code are those for another processor meanwhile, in all threads."""
+    global _instead
+    _instead, before = other, _instead
+    try:
+        yield
+    finally:
+        _instead = before
+
+
+@functools.cache
+def _this() -> Host:
     """Starts LLVM, for the whole process without strength reduction: it takes a third of the time that object code
     does, and gains nothing in loops over arrays, since the processor's addresses are a base and a scaled index.
 
@@ -72,14 +91,14 @@ def _target_machine(level: int) -> llvm.TargetMachine:
     return target.create_target_machine(cpu=h.cpu, features=h.features, opt=level, reloc="pic", codemodel="small")
 
 
-_idle: defaultdict[int, list[llvm.TargetMachine]] = defaultdict(list)
-"""Target machines by optimisation level that no thread is working with."""
+_idle: defaultdict[tuple[Host, int], list[llvm.TargetMachine]] = defaultdict(list)
+"""Target machines by processor and optimisation level that no thread is working with."""
 
 
 @contextlib.contextmanager
 def _machine(level: int) -> Generator[llvm.TargetMachine]:
     """A target machine for one thread alone: LLVM's are not to be shared."""
-    idle = _idle[level]
+    idle = _idle[host(), level]
     try:
         machine = idle.pop()
     except IndexError:

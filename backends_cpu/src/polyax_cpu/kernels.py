@@ -149,12 +149,17 @@ _known: dict[str, _Code] = {}
 """By the name: kernels for arrays of other shapes are other kernels, and often have the same text."""
 
 
-def _of_module(module: Module) -> _Code:
-    """Functions are named by their texts, so that any objects may be loaded together."""
-    text, level = module.text(), module.level
+def named(module: Module) -> tuple[str, str]:
+    """The function's name and the text to compile: functions are named by their texts, so that any objects may be
+    loaded together."""
+    text = module.text()
     name = f"{ENTRY}_{hashlib.sha256(text.encode()).hexdigest()}"
-    named = text.replace(f"@{ENTRY}(", f"@{name}(", 1)
-    return _known.setdefault(name, _Code(name, lambda: compiler.compile(named, level)))
+    return name, text.replace(f"@{ENTRY}(", f"@{name}(", 1)
+
+
+def _of_module(module: Module) -> _Code:
+    name, text = named(module)
+    return _known.setdefault(name, _Code(name, lambda: machine_code.made(text, module.level)))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import polyax_kernels
 from polyax.ir.forks import UncutLock
 from polyax.runtime.contract.cache import DiskCache
-from polyax_cpu import compiler
+from polyax_cpu import compiler, shipped
 
 _disk = DiskCache("cpu")
 
@@ -75,9 +75,14 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     return found
 
 
+def made(text: str, level: int = 2, straight: bool = True) -> bytes:
+    """A module's text as object code: what came with the package, else compiled."""
+    return shipped.code(text, level, straight) or compiler.compile(text, level, straight)
+
+
 def object_code(text: str, level: int = 2, straight: bool = True, key: str = "") -> bytes:
     """A module's text, compiled; kept under ``key`` if there is one, which tells it from all others."""
-    return cached(key or f"{level} {straight} {text}", lambda: compiler.compile(text, level, straight))
+    return cached(key or f"{level} {straight} {text}", lambda: made(text, level, straight))
 
 
 def library(
@@ -92,7 +97,7 @@ def written(
 ) -> compiler.LoadedCode:
     """The module whose text ``write`` writes, compiled and loaded; ``key`` says all that the text depends on besides
     processor and versions, so that none is written of what is on disk."""
-    return compiler.LoadedCode([cached(key, lambda: compiler.compile(write(), level))], exports, imports)
+    return compiler.LoadedCode([cached(key, lambda: made(write(), level))], exports, imports)
 
 
 class Part:
@@ -111,7 +116,7 @@ class Part:
     ) -> None:
         self.name = name
         self.exports = exports
-        self._source = source
+        self.source = source
         self._imports = imports
         self._lock = UncutLock()
         self._thread: threading.Thread | None = None
@@ -132,7 +137,7 @@ class Part:
 
     def _load(self) -> dict[str, int]:
         imports = self._imports()
-        code = cached(self.name, lambda: compiler.compile(self._source(), level=0))
+        code = cached(self.name, lambda: made(self.source(), level=0))
         self._code = compiler.LoadedCode([code], self.exports, imports)
         return {name: self._code.address(name) for name in self.exports}
 

@@ -32,6 +32,7 @@ native_calls = Part(
     f"native calls, timed by {_BY}", running.source, [running.ENTER], lambda: _runtime.symbols() | notes.imports()
 )
 """Few programs need it at once: one that runs for the first time doesn't wait for it."""
+PARTS = (_runtime, *_exact, native_calls)
 
 
 def prepare() -> None:

@@ -212,7 +212,7 @@ def function(dtype: str) -> int:
     letter = LETTERS[dtype]
     names = [f"cblas_{letter}gemm", f"cblas_{letter}gemv"]
     imports = {name: openblas.address(name) for name in names}
-    loaded = machine_code.written(f"product {letter}", lambda: _source(letter), ["product"], imports, level=0)
+    loaded = machine_code.written(f"product {letter}", lambda: source(letter), ["product"], imports, level=0)
     _loaded.append(loaded)
     return loaded.address("product")
 
@@ -220,7 +220,8 @@ def function(dtype: str) -> int:
 _loaded: list[compiler.LoadedCode] = []
 
 
-def _source(letter: str) -> str:
+def source(letter: str) -> str:
+    """The text of the function for a letter of BLAS."""
     type = ELEMENTS[letter]
     module = Module(["product"])
     params = [("ptr", "buffers"), ("ptr", "scalars"), ("i64", "begin"), ("i64", "end")]

@@ -35,7 +35,7 @@ CARDS ?=
 unexport PYTHONDONTWRITEBYTECODE  # with it, each of the many processes of the tests would compile the packages anew
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs browse gallery cards cards-check wheels release-check extras sbom locks test-minimal test-newest snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs browse gallery older cards cards-check wheels release-check extras sbom locks test-minimal test-newest snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ $(STAMP): requirements/dev.txt $(MANIFESTS)
 
 test: $(STAMP)  ## pass the tests (PYTEST_ARGS='-k vmap -x' chooses)
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+older: $(STAMP)  ## test the cpu backend with code for processors without AVX-512, on one that has it
+	POLYAX_CPU_TARGET=x86-64-v3 $(BIN)/python -m pytest -n $(JOBS) tests/cpu $(PYTEST_ARGS)
 
 libraries: $(STAMP) $(LIBRARIES)/.installed  ## run JAX's libraries on polyax, and compare with what JAX gave
 	POLYAX_LIBRARIES_PYTHON=$(LIBRARIES)/bin/python $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/libraries $(PYTEST_ARGS)

@@ -19,9 +19,9 @@ def note_is_given_once() -> None:
 
 
 def code_was_shipped() -> None:
-    from polyax_cpu import compiler, shipped
+    from polyax_cpu import processors, shipped
 
-    usual = any(shipped.runs(target, compiler.host()) for target in shipped.TARGETS)
+    usual = any(processors.runs(target, processors.host()) for target in processors.TARGETS)
     found = shipped.objects()
     assert (found is not None and len(found) > 200) == usual, "the wheel of polyax-cpu has no object code"
 

@@ -20,7 +20,7 @@ from wheel.wheelfile import WheelFile
 import polyax as jax
 import polyax.numpy as jnp
 from polyax import nn, random
-from polyax_cpu import compiler, kernels, pool, shipped
+from polyax_cpu import compiler, kernels, pool, processors, shipped
 from polyax_cpu.libraries import products
 from polyax_kernels.ir.kernel import Kernel
 from projects import DIST
@@ -102,9 +102,9 @@ def needed() -> list[Kernel]:
     return found
 
 
-def made_for(target: compiler.Host, needed: list[Kernel]) -> dict[str, bytes]:
+def made_for(target: processors.Host, needed: list[Kernel]) -> dict[str, bytes]:
     """Object code by its name."""
-    with compiler.made_for(target):
+    with processors.made_for(target):
         texts = [(text, 0) for text in (*(part.source() for part in pool.PARTS), *map(products.source, "sd"))]
         modules = map(kernels.module_of, needed)
         texts += [(kernels.named(module)[1], module.level) for module in modules]
@@ -128,7 +128,7 @@ def main() -> None:
     jax.config.update("jax_compilation_cache", False)  # kernels that are on disk aren't written
     with jax.default_device(jax.devices("cpu")[0]), tempfile.TemporaryDirectory() as folder:
         found = needed()
-        for target in shipped.TARGETS:
+        for target in processors.TARGETS:
             made = made_for(target, found)
             shipped.write(Path(folder), target, made)
             print(f"{target.cpu}: {len(made)} objects, {sum(map(len, made.values())) // 1000:,} kB")

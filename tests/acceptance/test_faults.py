@@ -123,7 +123,7 @@ def test_a_disk_that_takes_no_more_costs_a_warning(tmp_path: Path) -> None:
 def test_entries_that_others_spoil_meanwhile_are_made_again(tmp_path: Path) -> None:
     spoiled = """
         import os, pathlib
-        from polyax_cpu import machine_code
+        from polyax_cpu import machine_code, processors
         folder = pathlib.Path(os.environ["POLYAX_CACHE_DIR"]) / "cpu"
         first = np.asarray(program(0)(x))
         for n, path in enumerate(sorted(folder.iterdir())):
@@ -149,8 +149,8 @@ def test_code_of_other_machines_is_not_run(tmp_path: Path) -> None:
         print(machine_code._disk.stats().hits > 0)
     """
     another = """
-        from polyax_cpu import compiler
-        compiler.Host.identity = property(lambda self: "a processor that has other instructions")
+        from polyax_cpu import processors
+        processors.Host.identity = property(lambda self: "a processor that has other instructions")
     """
     hits = [output(program(other + found), **where) for other in ("", "", another, another)]
     assert hits == ["False", "True", "False", "True"]

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from polyax_cpu import compiler, machine_code, pool
+from polyax_cpu import machine_code, pool, processors
 from polyax_cpu.emit.lanes import LaneIndex, LaneLoops
 from polyax_cpu.functions import table
 from polyax_cpu.llvm import BITS, Builder, IrValue, Module
@@ -20,7 +20,7 @@ def source(name: str, arity: int, type: str = "float", shared: bool = False, lan
     """A loop whose vectors LLVM makes, or one that is written by ``lanes``."""
     module = Module(["k"])
     params = [("ptr noalias", f"b{i}") for i in range(arity + 1)] + [("i64", "n")]
-    b = module.function("void", "k", params, f'"prefer-vector-width"="{compiler.host().vector_bits}"')
+    b = module.function("void", "k", params, f'"prefer-vector-width"="{processors.host().vector_bits}"')
     *pointers, out, n = b.args
     if lanes:
         _by_lanes(b, name, pointers, out, n, type, shared)
@@ -35,7 +35,7 @@ def source(name: str, arity: int, type: str = "float", shared: bool = False, lan
 def _by_lanes(
     b: Builder, name: str, pointers: Sequence[IrValue], out: IrValue, n: IrValue, type: str, shared: bool
 ) -> None:
-    width = compiler.host().vector_bits // BITS[type]
+    width = processors.host().vector_bits // BITS[type]
     loops = LaneLoops(b, width, width)
 
     def body(i: IrValue) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from polyax_cpu import compiler
+from polyax_cpu import compiler, processors
 from support.process import run
 
 PAGES_APART = """
@@ -52,6 +52,6 @@ ret void
 
 
 def test_no_instruction_that_lacks_a_form_for_wide_vectors() -> None:
-    assert "+sse4a" not in compiler.host().features
+    assert "+sse4a" not in processors.host().features
     with compiler._machine(1) as machine:
         assert "insertq" not in machine.emit_assembly(compiler.optimize(REPEATED, 1))

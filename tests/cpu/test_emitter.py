@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polyax.ir.dtypes import bfloat16
-from polyax_cpu import compiler, kernels, machine_code
+from polyax_cpu import compiler, kernels, machine_code, processors
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.ir import expr, scalars
 from polyax_kernels.ir.expr import Axis, cast, consing, const, fold, index, load, op
@@ -236,7 +236,7 @@ def test_vectors_of_one_function_are_computed_side_by_side_where_there_are_many(
         store = Store(1, (index(axis),), op("tanh", load(0, F32, (index(axis),))))
         operands = (Operand((size,), F32, "in"), Operand((size,), F32, "out"))
         text = kernels.source(Kernel((axis,), (Stage((), (store,)),), operands))
-    lanes = compiler.host().vector_bits // 32
+    lanes = processors.host().vector_bits // 32
     assert (f"load <{2 * lanes} x float>" in text) == (size > 100)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import polyax
 from polyax import lax
-from polyax_cpu.compiler import host
 from polyax_cpu.emit.emitter import add_kernel
 from polyax_cpu.llvm import Module
+from polyax_cpu.processors import host
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import Axis, consing, index, load, op
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cpu.elementwise import DTYPES, compiled, source
 
-from polyax_cpu import compiler
+from polyax_cpu import compiler, processors
 from polyax_cpu.functions import table
 
 F32 = np.float32
@@ -282,7 +282,7 @@ def test_called_functions_and_lanes_give_the_bits_of_inlined_ones(name: str, typ
 def test_loops_call_the_variants_for_vectors(name: str) -> None:
     text = str(compiler.optimize(source(name, 2 if name == "pow" else 1, shared=True)))
     loop = text[text.index("define void @k") :]
-    assert f"@polyax_{name}_float_shared_v{compiler.host().vector_bits // 32}(" in loop
+    assert f"@polyax_{name}_float_shared_v{processors.host().vector_bits // 32}(" in loop
 
 
 def test_loops_over_functions_vectorise() -> None:
@@ -295,7 +295,7 @@ def test_loops_over_functions_vectorise() -> None:
 def test_loops_over_functions_of_double_precision_vectorise(name: str) -> None:
     text = str(compiler.optimize(source(name, 2 if name in ("pow", "atan2", "rem") else 1, "double")))
     loop = text[text.index("define void @k") :]
-    assert f"<{compiler.host().vector_bits // 64} x double>" in loop
+    assert f"<{processors.host().vector_bits // 64} x double>" in loop
 
 
 @pytest.mark.parametrize("name", ["erf", "erfc", "sinh", "cosh", "tanh", "asinh", "acosh"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cpu.test_emitter import F32, F64, native, outcomes
 
-from polyax_cpu import compiler, kernels, machine_code
+from polyax_cpu import compiler, kernels, machine_code, processors
 from polyax_cpu.emit import lanes
 from polyax_cpu.emit.lanes import LaneIndex, affine
 from polyax_cpu.llvm import Builder, Module
@@ -29,10 +29,10 @@ def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     monkeypatch.setattr(machine_code, "keep", lambda key, code: None)
     if request.param == "no masks":
         plain = dataclasses.replace(
-            compiler.host(), features=compiler.host().features.replace("+avx512bw", "-avx512bw")
+            processors.host(), features=processors.host().features.replace("+avx512bw", "-avx512bw")
         )
         monkeypatch.setattr(lanes, "host", lambda: plain)
-    elif not compiler.host().has_masks:
+    elif not processors.host().has_masks:
         pytest.skip("this processor has no masks")
     return request.param
 
@@ -199,7 +199,7 @@ def test_kernels_of_lanes_leave_nothing_to_the_vectoriser() -> None:
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.skipif(not compiler.host().has_masks, reason="without masks, scratch is several vectors")
+@pytest.mark.skipif(not processors.host().has_masks, reason="without masks, scratch is several vectors")
 @pytest.mark.parametrize("size", [5, 10, 16])
 def test_scratch_of_one_vector_stays_in_a_register(size: int) -> None:
     """No store to memory, and none under a mask, stands between a stage and those that read what it made."""

@@ -13,7 +13,7 @@ import pytest
 import polyax as jax
 import polyax.numpy as jnp
 from polyax import profiler
-from polyax_cpu import compiler, machine_code, native
+from polyax_cpu import machine_code, native, processors
 from polyax_cpu.calls import running
 from polyax_cpu.notes import calls, clock, notebook, reading
 from polyax_cpu.notes import native as notes
@@ -304,7 +304,7 @@ def test_times_are_those_of_the_systems_clock(monkeypatch: pytest.MonkeyPatch, c
         pytest.skip("the system doesn't trust the processor's counter")
     with monkeypatch.context() as patch:
         patch.setattr(clock, "counts", lambda: counts)
-        source = native.source(compiler.host().triple)
+        source = native.source(processors.host().triple)
         runtime = machine_code.library(source, native.EXPORTS, notes.imports(), level=0)
         made = {name: runtime.address(name) for name in native.EXPORTS}
         machine_code.library(running.source(), [running.ENTER], made | notes.imports(), level=0).address(running.ENTER)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyax_cpu import compiler, machine_code, native_pool, pool
+from polyax_cpu import machine_code, native_pool, pool, processors
 from polyax_cpu.llvm import Module
 from polyax_cpu.records import FUNCTION_PARAMS, INTEGER, Record
 
@@ -74,7 +74,7 @@ def patient() -> Any:
     module = Module(names)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native_pool, "SHORT", 100_000_000)
-        native_pool.define_pool(module, compiler.host().triple)
+        native_pool.define_pool(module, processors.host().triple)
     b = module.function("void", "asked", FUNCTION_PARAMS)
     shared = Record(Shared, b.args[0])
     mine = b.call("i64", "pthread_self").compare("==", shared.asker)

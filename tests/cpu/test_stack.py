@@ -10,7 +10,7 @@ from kernels.programs import assert_same, compiled, launched, planned, traced
 from kernels.rows import PROGRAMS, Stacking, layer_norm, normal
 
 from polyax import nn
-from polyax_cpu import compiler, kernels
+from polyax_cpu import compiler, kernels, processors
 from polyax_cpu.backend import CpuBackend
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.plan.plan import KernelStep
@@ -54,7 +54,7 @@ def test_loops_of_stages_are_vectorised(backend, fun) -> None:
         (step,) = [s for s in plan.steps if isinstance(s, KernelStep)]
         module = kernels.module_of(step.kernel)
         text = str(compiler.optimize(module.text(), module.level))
-    lanes = compiler.host().vector_bits // 32
+    lanes = processors.host().vector_bits // 32
     assert len(step.kernel.stages) == 2
     stored = re.findall(rf"store <(?:{lanes}|{2 * lanes}) x float>", text)
     folded = re.findall(rf"phi <{4 * lanes} x (?:float|i32)>", text)
@@ -68,7 +68,7 @@ def test_short_folds_are_vectors(backend, name: str, size: int) -> None:
     """One after the other, each operation would wait for the one before."""
     fold, x = lambda x: getattr(x * 2, name)(axis=1), normal(5, size)
     lanes = [int(n) for n in re.findall(r"fmul <(\d+) x float>", code(backend, fold, x))]
-    assert max(lanes) >= min(compiler.host().vector_bits // 32, size // 2)
+    assert max(lanes) >= min(processors.host().vector_bits // 32, size // 2)
     np.testing.assert_allclose(outcome(backend, fold, x, False)[0], getattr(2 * x, name)(axis=1), rtol=1e-5, atol=1e-5)
 
 
@@ -88,7 +88,7 @@ def test_loops_around_loops_are_not_copied(backend) -> None:
 def test_short_rows_are_one_vector(backend, size: int) -> None:
     """Of which some lanes are empty: code for each element takes far longer to compile."""
     add, x = lambda x: x + x[0], normal(50, size)
-    assert code(backend, add, x).count(" fadd ") == (1 if compiler.host().has_masks else size.bit_count())
+    assert code(backend, add, x).count(" fadd ") == (1 if processors.host().has_masks else size.bit_count())
     np.testing.assert_array_equal(outcome(backend, add, x, False)[0], x + x[0])
 
 
@@ -103,5 +103,5 @@ UNROLLED = {
 def test_short_rows_are_unrolled_where_they_are_no_vectors(backend, name: str) -> None:
     f, shape = UNROLLED[name]
     x = normal(*shape)
-    assert ("llvm.masked.store" in code(backend, f, x)) == (name == "bytes" and compiler.host().has_masks)
+    assert ("llvm.masked.store" in code(backend, f, x)) == (name == "bytes" and processors.host().has_masks)
     np.testing.assert_array_equal(outcome(backend, f, x, False)[0], f(x))

@@ -11,8 +11,8 @@ from cpu.test_emitter import outcomes
 from kernels.building import axes, one_store
 
 from polyax_cpu import kernels, machine_code
-from polyax_cpu.compiler import host
 from polyax_cpu.llvm import Module
+from polyax_cpu.processors import host
 from polyax_cpu.transposes import transpose
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import consing, index, load, op

@@ -12,12 +12,12 @@ import polyax
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir.config import config
-from polyax_cpu import compiler, loops
+from polyax_cpu import compiler, loops, processors
 from polyax_cpu.emit import whole
 
 pytestmark = pytest.mark.usefixtures("native")
 R = np.random.default_rng(5)
-masks = pytest.mark.skipif(not compiler.host().has_masks, reason="sums have one order where vectors have masks")
+masks = pytest.mark.skipif(not processors.host().has_masks, reason="sums have one order where vectors have masks")
 
 
 @pytest.fixture(autouse=True)

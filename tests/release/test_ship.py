@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from polyax_cpu import compiler, shipped
+from polyax_cpu import processors
 from support.process import run
 from support.sources import ROOT
 
 pytest.importorskip("wheel", reason="wheels are written by the package wheel")
-HERE = [target for target in shipped.TARGETS if shipped.runs(target, compiler.host())]
+HERE = [target for target in processors.TARGETS if processors.runs(target, processors.host())]
 
 SHIP = """
 import sys
 sys.path.insert(0, {release!r})
 from pathlib import Path
 import ship
-from polyax_cpu import shipped
-target = next(t for t in shipped.TARGETS if t.cpu == {cpu!r})
+from polyax_cpu import processors, shipped
+target = next(t for t in processors.TARGETS if t.cpu == {cpu!r})
 shipped.write(Path({folder!r}), target, ship.made_for(target, ship.needed()))
 """
 FIRST = """

@@ -1,6 +1,6 @@
 """LLVM as a service: IR text to object code, object code to addresses. Knows no kernels and no arrays.
 
-Object code depends on the text, the processor and the versions alone, so callers may keep it on disk (``identity``).
+Object code depends on the text, the processor and the versions alone (``Host.identity``), so callers may keep it.
 """
 
 from __future__ import annotations
@@ -12,77 +12,12 @@ import itertools
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-
-@dataclass(frozen=True)
-class Host:
-    """The processor that code is made for."""
-
-    triple: str
-    cpu: str
-    features: str
-
-    @property
-    def vector_bits(self) -> int:
-        """The widest vectors that pay."""
-        return 512 if "+avx512f" in self.features else 256
-
-    @property
-    def has_masks(self) -> bool:
-        """Whether a vector of any type is read and written under a mask by one instruction."""
-        return all(f"+{name}" in self.features.split(",") for name in ("avx512bw", "avx512vl"))
-
-    @property
-    def has_ranges(self) -> bool:
-        """Whether one instruction gives the larger of two floats, zeros told apart."""
-        return self.vector_bits == 512 and "+avx512dq" in self.features.split(",")
-
-    @property
-    def identity(self) -> str:
-        """Part of the key of object code kept on disk."""
-        version = ".".join(map(str, llvm.llvm_version_info))
-        return f"{self.triple} {self.cpu} {self.features} llvm {version} llvmlite {llvmlite.__version__}"
-
-
-_instead: Host | None = None
-
-
-def host() -> Host:
-    """The processor that code is made for: this one, but within ``made_for``."""
-    return _instead or _this()
-
-
-@contextlib.contextmanager
-def made_for(other: Host) -> Generator[None]:
-    """Texts and object code are those for another processor meanwhile, in all threads."""
-    global _instead
-    _instead, before = other, _instead
-    try:
-        yield
-    finally:
-        _instead = before
-
-
-@functools.cache
-def _this() -> Host:
-    """Starts LLVM, for the whole process without strength reduction: it takes a third of the time that object code
-    does, and gains nothing in loops over arrays, since the processor's addresses are a base and a scaled index.
-
-    Without the instructions that AMD calls SSE4a as well, which have no form for vectors of 256 bits: one among these
-    takes as long as 150 others.
-    """
-    llvm.set_option("polyax", "--disable-lsr")
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    features["sse4a"] = False
-    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
+from polyax_cpu.processors import Host, host
 
 
 def _target_machine(level: int) -> llvm.TargetMachine:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from polyax_cpu.compiler import host
+from polyax_cpu.processors import host
 
 FLOATS = ("half", "bfloat", "float", "double")
 BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}

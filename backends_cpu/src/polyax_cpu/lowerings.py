@@ -11,9 +11,9 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax.ops.fft import fft_p
-from polyax_cpu.compiler import host
 from polyax_cpu.convolutions import lowerings as convolutions
 from polyax_cpu.libraries import fourier, lapack, products, small, sorting, strips
+from polyax_cpu.processors import host
 from polyax_kernels.lower import extrema
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
 from polyax_kernels.passes.straight import ONE_BY_ONE

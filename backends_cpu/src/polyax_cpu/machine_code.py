@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import polyax_kernels
 from polyax.ir.forks import UncutLock
 from polyax.runtime.contract.cache import DiskCache
-from polyax_cpu import compiler, shipped
+from polyax_cpu import compiler, processors, shipped
 
 _disk = DiskCache("cpu")
 
@@ -63,7 +63,7 @@ def keep(key: str, code: bytes) -> None:
 
 
 def _full(key: str) -> str:
-    return f"{_generators} {compiler.host().identity} {key}"
+    return f"{_generators} {processors.host().identity} {key}"
 
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:

@@ -9,7 +9,7 @@ import ctypes
 import os
 import threading
 
-from polyax_cpu import compiler, native
+from polyax_cpu import native, processors
 from polyax_cpu.calls import running
 from polyax_cpu.functions import large_arguments
 from polyax_cpu.machine_code import Part
@@ -22,7 +22,7 @@ _started = False
 
 _BY = "its counter" if clock.counts() else "the system's clock"
 _runtime = Part(
-    f"native runtime, timed by {_BY}", lambda: native.source(compiler.host().triple), native.EXPORTS, notes.imports
+    f"native runtime, timed by {_BY}", lambda: native.source(processors.host().triple), native.EXPORTS, notes.imports
 )
 _exact = [
     Part(f"large arguments of {kind.type}", kind.source, kind.exports)

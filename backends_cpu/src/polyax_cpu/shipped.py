@@ -13,20 +13,9 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from polyax_cpu import compiler
-from polyax_cpu.compiler import Host
+from polyax_cpu.processors import TARGETS, Host, host, runs
 
 FOLDER = Path(__file__).parent / "objects"
-_BASE = (
-    "+64bit,+avx,+avx2,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,+sse,+sse2,"
-    "+sse3,+sse4.1,+sse4.2,+ssse3,+xsave"
-)
-_WIDE = "+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl"
-TARGETS = (
-    Host("x86_64-unknown-linux-gnu", "x86-64-v4", f"{_BASE},{_WIDE}"),
-    Host("x86_64-unknown-linux-gnu", "x86-64-v3", _BASE),
-)
-"""The levels of the System V ABI for x86-64, the best first."""
 
 
 def code(text: str, level: int, straight: bool = True) -> bytes | None:
@@ -37,17 +26,11 @@ def code(text: str, level: int, straight: bool = True) -> bytes | None:
 
 def objects() -> Objects | None:
     """What was shipped for this processor, if anything."""
-    return _objects(FOLDER, compiler.host())
+    return _objects(FOLDER, host())
 
 
 def name_of(text: str, level: int, straight: bool) -> str:
     return hashlib.sha256(f"{level} {straight} {text}".encode()).hexdigest()[:24]
-
-
-def runs(target: Host, host: Host) -> bool:
-    """Whether code for ``target`` runs on ``host``."""
-    features = [set(h.features.split(",")) for h in (target, host)]
-    return target.triple == host.triple and features[0] <= features[1]
 
 
 def write(folder: Path, target: Host, objects: Mapping[str, bytes]) -> None:
@@ -84,7 +67,7 @@ def _file(folder: Path, target: Host) -> Path:
 
 
 @functools.cache
-def _objects(folder: Path, host: Host) -> Objects | None:
+def _objects(folder: Path, on: Host) -> Objects | None:
     """Those of the best target that runs here, if there is one."""
-    files = [_file(folder, target) for target in TARGETS if runs(target, host)]
+    files = [_file(folder, target) for target in TARGETS if runs(target, on)]
     return Objects(files[0]) if files and files[0].exists() else None

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from polyax_cpu import transposes
-from polyax_cpu.compiler import host
 from polyax_cpu.emit import narrowing
 from polyax_cpu.emit.ahead import Ahead
 from polyax_cpu.emit.extrema import extremum
@@ -23,6 +22,7 @@ from polyax_cpu.emit.rows import totals
 from polyax_cpu.emit.saturating import to_integer
 from polyax_cpu.functions import table
 from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_cpu.processors import host
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import SHORT, emit_kernel
 from polyax_kernels.ir.dependences import goes_on

@@ -6,8 +6,8 @@ their sum brings back. Knows no kernels.
 
 from __future__ import annotations
 
-from polyax_cpu.compiler import host
 from polyax_cpu.llvm import BITS, IrValue, vector
+from polyax_cpu.processors import host
 
 LANES = {"float": 16, "double": 8}
 CHOICES = {"minimum": 0b0100, "maximum": 0b0101}

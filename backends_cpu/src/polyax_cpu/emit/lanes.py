@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from polyax_cpu.compiler import host
 from polyax_cpu.llvm import Builder, IrValue
+from polyax_cpu.processors import host
 
 Turn = Callable[[IrValue, Sequence[IrValue]], Sequence[IrValue]]
 """Writes a turn, or as many at once as its index has lanes: from the index and the carries to the next carries."""

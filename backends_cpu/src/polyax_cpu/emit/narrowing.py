@@ -7,8 +7,8 @@ moves. (Theirs for the whole conversion makes zeros of the least numbers.) Knows
 
 from __future__ import annotations
 
-from polyax_cpu.compiler import host
 from polyax_cpu.llvm import IrValue, vector
+from polyax_cpu.processors import host
 
 LANES = 16
 FIX = "llvm.x86.avx512.mask.fixupimm.ps.512"

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax_cpu.compiler import host
 from polyax_cpu.emit.lanes import ACCUMULATORS
 from polyax_cpu.llvm import IrValue, size_of
+from polyax_cpu.processors import host
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.ir import scalars
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, consing, folds_of, postorder

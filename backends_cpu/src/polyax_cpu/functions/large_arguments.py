@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from polyax_cpu.compiler import host
 from polyax_cpu.functions import reduction
 from polyax_cpu.functions.variants import variant, with_variants
 from polyax_cpu.llvm import IrValue, Module, vector
+from polyax_cpu.processors import host
 from polyax_kernels.emit.functions import circular, circular_double
 from polyax_kernels.emit.functions.blocks import Function, absolute, select
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyax_cpu.compiler import host
 from polyax_cpu.functions import large_arguments
 from polyax_cpu.functions.remainder import remainder
 from polyax_cpu.functions.variants import variant, with_variants
 from polyax_cpu.llvm import IrValue, Module, Params, vector
+from polyax_cpu.processors import host
 from polyax_kernels.emit.functions import table
 from polyax_kernels.emit.functions.blocks import Function
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from polyax.ir.aval import ShapedArray
-from polyax_cpu import compiler
+from polyax_cpu import processors
 from polyax_cpu.libraries.routines import PARTS, RoutineWriter
 from polyax_cpu.llvm import BITS, Builder, IrValue
 from polyax_cpu.transposes import turned
@@ -32,7 +32,7 @@ Factor = Callable[[RoutineWriter, IrValue, IrValue, IrValue, IrValue, IrValue], 
 def lanes(args: Avals, outs: Avals, letter: str) -> int | None:
     """Those of a vector that holds a row of operands and results; None if LAPACK is to compute it."""
     longest = max(n for aval in (*args, *outs) for n in aval.shape[-2:])
-    least = compiler.host().vector_bits // BITS[PARTS[letter]] if letter in LETTERS else 0
+    least = processors.host().vector_bits // BITS[PARTS[letter]] if letter in LETTERS else 0
     return max(least, 1 << (longest - 1).bit_length()) if least and longest <= ROWS else None
 
 

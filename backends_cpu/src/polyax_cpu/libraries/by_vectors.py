@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from polyax_cpu.compiler import host
 from polyax_cpu.libraries.products import NativeProduct
 from polyax_cpu.llvm import Builder, IrValue, size_of
+from polyax_cpu.processors import host
 
 MULTIPLICATIONS = 1024
 """Of more, the call takes no longer."""

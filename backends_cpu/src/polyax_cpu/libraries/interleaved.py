@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Generator, Sequence
 
 from polyax.ir.aval import ShapedArray
-from polyax_cpu import compiler
+from polyax_cpu import processors
 from polyax_cpu.libraries.routines import PARTS, Number, RoutineWriter
 from polyax_cpu.llvm import BITS, IrValue
 from polyax_cpu.transposes import turned
@@ -24,7 +24,7 @@ LETTERS = ("s", "d")
 
 def lanes(letter: str) -> int:
     """How many matrices there are at a time."""
-    return compiler.host().vector_bits // BITS[PARTS[letter]]
+    return processors.host().vector_bits // BITS[PARTS[letter]]
 
 
 def fits(args: Sequence[ShapedArray], letter: str) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from polyax_cpu.compiler import host
 from polyax_cpu.llvm import Builder, IrValue, size_of
+from polyax_cpu.processors import host
 
 TYPES = {"float32": "float", "float64": "double"}
 

@@ -15,8 +15,8 @@ import polyax.numpy as jnp
 from polyax.ir.aval import ShapedArray
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import CompileOptions
-from polyax_cpu.compiler import host
 from polyax_cpu.libraries import products
+from polyax_cpu.processors import host
 from polyax_kernels.host.backend import FUNCTION
 from polyax_kernels.host.threads import num_threads
 from support.products import CASES, expected
@@ -193,7 +193,8 @@ def test_narrow_matrices_by_vectors_are_read_by_one_thread(
 
 ODD = {
     "many rows": (1001, 33, 77), "many columns": (55, 1003, 777), "columns": (101, 203, 307), "equal": (333, 333, 333),
-    "few of both": (30, 5000, 40), "one row left": (25, 3000, 20), "long": (2, 500, 3001),
+    "few of both": (30, 5000, 40), "one row left": (25, 3000, 20), "one of more": (73, 900, 40),
+    "parts of few": (89, 1353, 18), "parts of flat": (24, 395, 62), "long": (2, 500, 3001),
     "by a vector": (1003, 1001, 1), "a vector by": (1, 997, 2011), "a few by a vector": (7, 3001, 1),
 }  # fmt: skip
 """Rows, terms and columns, of which nothing is a multiple of what kernels take together."""

@@ -36,6 +36,10 @@ all of the memory of a narrower one."""
 TOGETHER = 12
 """Rows of a result that threads have multiples of: OpenBLAS's kernels begin anew with each so many, and add up the
 terms of one in the order in which they would in the whole."""
+FEW, FLAT = 100**3, 1200
+"""Products that OpenBLAS adds up for a small result, and elements of one whose right operand alone is transposed: with
+registers of 512 bits it has other kernels for as many at most, which add up in another order. Threads' parts of a
+larger product are larger, too (``kernel/x86_64/sgemm_small_kernel_permit_skylakex.c`` there)."""
 DOTS = 4
 """Rows that are multiplied by a vector together."""
 PART, LEAST, LINE = 512, 128, 16
@@ -78,6 +82,9 @@ class NativeProduct:
 
     @property
     def extent(self) -> int:
+        """Rows that are left over are the last ones'."""
+        if self.split == ROWS and not self.cuts:
+            return max(1, self.m // self.unit)
         return -(-(self.batch, self.m, self.n)[self.split] // self.unit)
 
     @property
@@ -135,7 +142,15 @@ def _of_vector(p: NativeProduct) -> NativeProduct:
 
 def _of_matrices(p: NativeProduct) -> NativeProduct:
     high = p.m >= p.n or (p.n < LEAST and p.m >= 2 * TOGETHER)
-    return replace(p, split=ROWS, unit=TOGETHER) if high else _in_parts(replace(p, split=COLUMNS), p.n)
+    return replace(p, split=ROWS, unit=_rows_together(p)) if high else _in_parts(replace(p, split=COLUMNS), p.n)
+
+
+def _rows_together(p: NativeProduct) -> int:
+    """As few as are added up in the order of all."""
+    least = FEW // (p.n * p.k) + 1 if p.m * p.n * p.k > FEW else 1
+    if p.b_transposed and not p.a_transposed and p.m * p.n > FLAT:
+        least = max(least, FLAT // p.n + 1)
+    return -(-least // TOGETHER) * TOGETHER
 
 
 def _in_parts(p: NativeProduct, extent: int) -> NativeProduct:
@@ -189,7 +204,7 @@ def adding(dtype: str, product: NativeProduct) -> Callable[[Sequence[Arrays], Se
         def add(n: int) -> None:
             begin, end = (product.extent * m // parts for m in (n, n + 1))
             compute(pointers, numbers(len(args)), begin, end)
-            piece = (*before, slice(begin * product.unit, end * product.unit))
+            piece = (*before, slice(begin * product.unit, end * product.unit if end < product.extent else None))
             for copy in copies:
                 copy[piece] = total[piece]
 
@@ -230,7 +245,9 @@ def source(letter: str) -> str:
     fields = [b.load(b.at(scalars, n, "i64"), "i64") for n in range(len(NativeProduct.__dataclass_fields__))]
     split, batch, m, n, k, ta, lda, sa, a_apart, tb, ldb, sb, b_apart, group, terms, unit, cuts = fields
     by_batch, by_rows, by_columns = (split.compare("==", way) for way in (BATCH, ROWS, COLUMNS))
-    first, last = begin * unit, b.intrinsic("smin", end * unit, b.select(by_rows, m, b.select(by_columns, n, batch)))
+    first, whole = begin * unit, b.select(by_rows, m, b.select(by_columns, n, batch))
+    last = b.intrinsic("smin", end * unit, whole)
+    last = b.select(by_rows & cuts.compare("==", 0) & (whole - last < unit), whole, last)
     start, stop = b.select(by_batch, 0, first), b.select(by_batch, 1, last)
     length = b.select(cuts.compare("==", 0), stop - start, unit)
     result = b.load(b.at(buffers, terms * 2, "ptr"), "ptr")

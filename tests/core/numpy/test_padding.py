@@ -50,3 +50,26 @@ def test_a_function_gets_each_line_with_its_widths_axis_and_other_arguments():
 def test_bad_options(kwargs, error):
     with pytest.raises(error):
         jnp.pad(VECTOR, 1, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("width", "error", "words"),
+    [
+        (((1, 2, 3),), ValueError, r"pad_width with nd=2 has unsupported shape \(1, 3\). Valid shapes are \(2, 2\)"),
+        ((1, 2, 3), ValueError, r"unsupported shape \(3,\)"),
+        (((1,), (2,)), ValueError, r"unsupported shape \(2, 1\)"),
+        ((), ValueError, r"unsupported shape \(0,\)"),
+        (((1,), (1, 2)), TypeError, "`pad_width` entries must be the same shape"),
+        (1.5, TypeError, "`pad_width` must be of integral type"),
+    ],
+    ids=str,
+)
+def test_widths_of_no_shape_that_means_something(width, error, words):
+    with pytest.raises(error, match=words):
+        jnp.pad(MATRIX, width)
+
+
+@pytest.mark.parametrize(("mode", "option"), [("linear_ramp", "end_values"), ("mean", "stat_length")])
+def test_options_of_no_shape_that_means_something(mode, option):
+    with pytest.raises(ValueError, match=rf"jnp.pad: {option} with nd=2 has unsupported shape \(3,\)"):
+        jnp.pad(MATRIX, 1, mode, **{option: (1, 2, 3)})

@@ -71,7 +71,7 @@ def _extended(array: Any, axis: int, width: tuple[int, int], mode: str, option: 
     if mode == "linear_ramp":
         return _linear_ramp(array, axis, *width, 0 if option is None else option)
     if mode in _STATISTICS:
-        lengths = None if option is None else np.broadcast_to(np.asarray(option), (array.ndim, 2))[axis].tolist()
+        lengths = None if option is None else _for_each_end("stat_length", option, array.ndim)[axis].tolist()
         return _statistic_ends(array, axis, width, _STATISTICS[mode], lengths)
     if option not in (None, "even", "odd"):
         raise ValueError("reflect_type must be 'even' or 'odd'")
@@ -160,10 +160,24 @@ def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
     if isinstance(width, dict):
         full = dict.fromkeys(range(ndim), (0, 0)) | {canonicalize_axis(k, ndim): v for k, v in width.items()}
         width = [full[i] if not isinstance(full[i], int) else (full[i], full[i]) for i in range(ndim)]
-    pairs = np.asarray(width, object if is_symbolic_dim(width) else None)
+    pairs = _for_each_end("pad_width", width, ndim)
     if pairs.dtype.kind not in "iu" and not all(is_symbolic_dim(w) or isinstance(w, int) for w in pairs.flat):
         raise TypeError(f"`pad_width` must be of integral type, got {width}")
-    return [tuple(p) for p in np.broadcast_to(pairs, (ndim, 2)).tolist()]
+    return [tuple(p) for p in pairs.tolist()]
+
+
+def _for_each_end(name: str, given: Any, ndim: int) -> np.ndarray:
+    """Of one number, (before, after), or such a pair for each dimension: the latter."""
+    try:
+        values = np.asarray(given, object if is_symbolic_dim(given) else None)
+    except ValueError as e:
+        raise TypeError(f"`{name}` entries must be the same shape: {given}") from e
+    if values.shape not in ((ndim, 2), (1, 2), (2,), (1,), ()):
+        raise ValueError(
+            f"jnp.pad: {name} with nd={ndim} has unsupported shape {values.shape}. "
+            f"Valid shapes are ({ndim}, 2), (1, 2), (2,), (1,), or ()."
+        )
+    return np.broadcast_to(values, (ndim, 2))
 
 
 def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
@@ -247,6 +261,6 @@ def _linear_ramp(a: Any, axis: int, before: int, after: int, end: Any) -> Any:
         values = lax.add(lax.mul(lax.div(steps, kind.type(max(width, 1))), lax.sub(convert(edge, kind), start)), start)
         return convert(values if inexact else lax.floor(values), a.dtype)
 
-    low, high = np.broadcast_to(np.asarray(end), (a.ndim, 2))[axis]
+    low, high = _for_each_end("end_values", end, a.ndim)[axis]
     first, last = lax.slice_in_dim(a, 0, 1, axis=axis), lax.slice_in_dim(a, a.shape[axis] - 1, a.shape[axis], axis=axis)
     return lax.concatenate([ramp(before, first, low), a, lax.rev(ramp(after, last, high), (axis,))], axis)

@@ -142,6 +142,9 @@ def test_copies_with_elements_put():
     np.testing.assert_array_equal(jnp.put_along_axis(X, np.array([[0], [1], [2]]), 9.0, 1, inplace=False), want)
     with pytest.raises(ValueError, match="jax.numpy.put cannot modify arrays in-place"):
         jnp.put(X, 0, 1.0)
+    for args in (([1.0], X > 0, X), (X, [True], X), (X, X > 0, [1.0])):
+        with pytest.raises(TypeError, match="place requires ndarray or scalar arguments, got <class 'list'>"):
+            jnp.place(*args, inplace=False)
 
 
 def test_directives_of_r():

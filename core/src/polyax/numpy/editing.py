@@ -130,8 +130,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     """A copy of ``arr`` with the elements where the mask holds set to ``vals`` in turn; needs ``inplace=False``."""
     _refuse_inplace("place", inplace)
-    arr = ensure_array("place", arr)
-    mask, values = ravel(as_mask(as_array(unwrap(mask)))), ravel(unwrap(vals))
+    arr, mask, values = ensure_arrays("place", arr, mask, vals)
+    mask, values = ravel(as_mask(mask)), ravel(values)
     if mask.size != arr.size or not values.size:
         raise ValueError("place: arr and mask must be the same size, and vals must not be empty")
     order = lax.sub(lax.cumsum(convert(mask, np.dtype("int32")), 0), 1)

@@ -137,6 +137,7 @@ def test_methods_have_several_names():
 
 BAD = {
     "method": (lambda: image.resize(PICTURE, (3, 3, 2), "x"), ValueError, 'Unknown resize method "x"'),
+    "no name": (lambda: image.resize(PICTURE, (3, 3, 2), 3), TypeError, "a ResizeMethod or the name of one, got 3"),
     "rank": (lambda: image.resize(PICTURE, (3, 3), "linear"), ValueError, "shape must have length equal"),
     "nearest": (
         lambda: image.scale_and_translate(PICTURE, (3, 3, 2), (0,), np.ones(1), np.ones(1), "nearest"),

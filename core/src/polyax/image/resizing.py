@@ -88,8 +88,12 @@ _KERNELS: dict[ResizeMethod, Kernel] = {
 }
 
 
-def _method(method: str | ResizeMethod) -> ResizeMethod:
-    return ResizeMethod.from_string(method) if isinstance(method, str) else method
+def _method(method: Any) -> ResizeMethod:
+    if isinstance(method, str):
+        return ResizeMethod.from_string(method)
+    if not isinstance(method, ResizeMethod):
+        raise TypeError(f"method must be a ResizeMethod or the name of one, got {method!r}")
+    return method
 
 
 def scale_and_translate(
@@ -205,6 +209,7 @@ def resize(
 
     Raises:
       ValueError: another method, or another number of dimensions.
+      TypeError: a method that is neither a name nor a ``ResizeMethod``.
 
     >>> print(resize(np.array([1.0, 3.0]), (4,), "linear"))
     [1.  1.5 2.5 3. ]

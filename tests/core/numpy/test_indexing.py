@@ -301,3 +301,13 @@ def test_nothing_is_as_weak_as_what_it_was_taken_from() -> None:
     weak = jnp.broadcast_to(jnp.asarray(2), (3,))
     assert weak[np.zeros(0, int)].weak_type and weak[np.zeros(3, bool)].weak_type and jnp.resize(weak, 0).weak_type
     assert jnp.extract(np.array([True, False]), np.array([1, 2]), size=0).shape == (0,)
+
+
+@pytest.mark.skipif(polyax.config.jax_enable_x64, reason="indices have all of their bits")
+def test_indices_of_numpy_keep_32_bits() -> None:
+    """As arrays of them would; they name other elements than in NumPy, which has them all."""
+    x, far = jnp.arange(5), 2**32 + 1
+    assert x[np.int64(far)].item() == 1
+    assert x[np.array([far, 2])].tolist() == [1, 2]
+    assert x.at[np.int64(far)].set(7).tolist() == [0, 7, 2, 3, 4]
+    assert x.at[np.array(far)].add(7).tolist() == [0, 8, 2, 3, 4]

@@ -112,9 +112,9 @@ def _entry(e: Any) -> Any:
         return e
     if isinstance(e, (bool, np.bool_)):
         return _Mask(np.asarray(e))
-    if isinstance(e, (int, np.integer)):
-        return int(e)
-    return _array_entry(e)
+    if isinstance(e, np.integer):
+        return int(_narrowed(e))
+    return int(e) if isinstance(e, int) else _array_entry(e)
 
 
 def _array_entry(e: Any) -> Any:
@@ -142,7 +142,15 @@ def _array_entry(e: Any) -> Any:
         return _Mask(np.asarray(e))
     if not dtypes.is_integer(dtype):
         raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {dtype}")
-    return int(e) if isinstance(e, np.ndarray) and e.ndim == 0 else e
+    if not isinstance(e, np.ndarray):
+        return e
+    e = _narrowed(e)
+    return int(e) if e.ndim == 0 else e
+
+
+def _narrowed(e: Any) -> Any:
+    """Of NumPy's integers of 64 bits what arrays of them would keep."""
+    return e.astype(dtypes.canonicalize(e.dtype), copy=False)
 
 
 def _adjacent(entries: list[Any]) -> bool:

@@ -267,6 +267,14 @@ def test_options_that_contradict_each_other():
         polyax.jit(lambda x: x, device="cpu")
 
 
+@pytest.mark.parametrize("option", ["device", "backend"])
+def test_devices_of_jit_are_deprecated(option: str) -> None:
+    first = polyax.devices()[0]
+    with pytest.warns(DeprecationWarning, match="backend and device argument on jit is deprecated") as told:
+        polyax.jit(lambda x: x, **{option: first if option == "device" else first.platform})
+    assert [w.filename for w in told] == [__file__]
+
+
 def test_a_jitted_function_has_the_signature_of_its_function() -> None:
     def f(x: float, *, n: int = 2) -> float:
         return x * n

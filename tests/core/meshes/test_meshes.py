@@ -256,3 +256,10 @@ def test_meshes_without_devices_are_put_into_force_alone() -> None:
         pass
     with pytest.raises(ValueError, match=r"Expected mesh of type `polyax.sharding.AbstractMesh`. Got type: <class"):
         use_abstract_mesh(MESH)
+
+
+def test_meshes_that_are_entered_are_deprecated() -> None:
+    words = "`with mesh:` context manager has been deprecated"
+    with pytest.warns(DeprecationWarning, match=words) as told, Mesh(polyax.devices()[:1], ("x",)):
+        pass
+    assert [w.filename for w in told] == [__file__]

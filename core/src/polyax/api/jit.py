@@ -34,7 +34,7 @@ from polyax.meshes.current import mesh_in_force
 from polyax.meshes.explicit import seen, sharding_of, told
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
-from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames
+from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames, warn_user
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import dispatch
 from polyax.runtime.running.meeting import layouts_of
@@ -88,6 +88,12 @@ def jit(
         if value is not None and (device is not None or backend is not None):
             raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
         check_leaves(name, value)
+    if device is not None or backend is not None:
+        warn_user(
+            "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
+            'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the same behavior.',
+            DeprecationWarning,
+        )
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
     settings = (*settings, in_shardings, out_shardings, options, keep_unused)
     if fun is ...:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.api import jit
 from polyax.api.ahead import struct
+from polyax.api.jit import PjitFunction
 from polyax.api.stages import Compiled
 from polyax.export import container, programs
 from polyax.extend.core import jaxpr_as_fun
@@ -77,7 +77,7 @@ def deserialize_and_load(
     fun.__name__ = fun.__qualname__ = text["name"]
     args, kwargs = tree_unflatten(in_tree, map(struct, closed.in_avals))
     donated = _donated(args, set(text["donated"]))
-    made = jit(fun, device=_device(backend, execution_devices), donate_argnums=donated)
+    made = PjitFunction(fun, None, None, donated, None, _device(backend, execution_devices), None, inline=False)
     return made.lower(*args, **kwargs).compile()
 
 

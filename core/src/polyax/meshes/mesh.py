@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 import weakref
 from contextlib import ContextDecorator
 from typing import Any
@@ -98,6 +99,11 @@ class Mesh(MeshAxes, ContextDecorator):
         """Specs without a mesh are of this one; programs and arrays go there only if they are told to."""
         if config.get("disallow_mesh_context_manager"):
             raise RuntimeError("Mesh context manager is disabled. Use `with polyax.set_mesh(mesh)` instead.")
+        warnings.warn(
+            "`with mesh:` context manager has been deprecated. Please use `with jax.set_mesh(mesh):` instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         before = config.override_until_restored(entered_mesh=self)
         _entered.__dict__.setdefault("stack", []).append(before)
         return self

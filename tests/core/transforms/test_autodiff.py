@@ -1,5 +1,7 @@
 """Forward and reverse mode: nesting, closures, what is computed where."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,24 @@ def test_programs_stay_linear_in_size(count):
         return x
 
     assert len(polyax.make_jaxpr(polyax.grad(f))(1.0).eqns) <= 3 * count + 2
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: jnp.where(x > 0, x, 1.0),
+        lambda x: jnp.hypot(x, 1.0),
+        lambda x: jnp.logaddexp(x, 1.0),
+        lambda x: jnp.dot(x, 2.0),
+        polyax.nn.elu,
+        polyax.nn.hard_tanh,
+        polyax.nn.log_sigmoid,
+        partial(polyax.scipy.special.betaln, 2.0),
+        partial(polyax.scipy.special.rel_entr, 2.0),
+    ],
+)
+def test_derivatives_at_python_scalars_are_weak_as_the_values_are(fun) -> None:
+    assert fun(1.5).weak_type
+    assert polyax.grad(fun)(1.5).weak_type and polyax.grad(polyax.grad(fun))(1.5).weak_type
+    assert all(part.weak_type for part in polyax.jvp(fun, (1.5,), (1.0,)))
+    assert not polyax.grad(fun)(jnp.float32(1.5)).weak_type

@@ -326,14 +326,14 @@ def full_like(x: Array | ShapedArray, fill_value: Any, dtype: Any = None, shape:
     """``full`` with the shape and dtype (and weak type) of ``x``, an array or a type, where they aren't given."""
     aval = x if isinstance(x, ShapedArray) else aval_of(x)
     if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
-        fill_value, dtype = _weak_scalar(fill_value, aval.dtype), None
+        fill_value, dtype = weak_scalar(fill_value, aval.dtype), None
     elif dtype is None:
         dtype = aval.dtype
     made = full(aval.shape if shape is None else shape, fill_value, dtype)
     return pvary(made, aval.vma) if aval.vma else made
 
 
-def _weak_scalar(value: Any, dtype: DType) -> Any:
+def weak_scalar(value: Any, dtype: DType) -> Any:
     """``value`` as a Python scalar of ``dtype``; as a NumPy scalar where no kind of Python scalars has it."""
     kind = {"i": int, "f": float, "c": complex}.get(dtype.kind)
     if kind is None or dtypes.canonicalize(PYTHON_SCALARS[kind]) != dtype:
@@ -343,6 +343,8 @@ def _weak_scalar(value: Any, dtype: DType) -> Any:
 
 def zeros(aval: Any) -> Array:
     """An array of zeros (False) of the type ``aval``."""
+    if aval.weak_type:
+        return broadcast_in_dim(weak_scalar(0, aval.dtype), aval.shape, ())
     return full(aval.shape, False if aval.dtype == np.bool_ else 0, aval.dtype)
 
 

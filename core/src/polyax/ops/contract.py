@@ -189,14 +189,15 @@ def _solve(
     numbers = ((of_other, _others(np.ndim(y), y_batch, y_contract)), (tuple(range(len(x_batch))), y_batch))
     product = dot_general_p.bind1(
         ct,
-        convert(y, aval_of(ct).dtype),
+        convert(y, aval_of(ct).dtype, aval_of(y).weak_type),
         dimension_numbers=numbers,
         precision=precision and precision[::-1],
         preferred_element_type=None,
     )
     in_order_of_y = tuple(x_contract[i] for i in np.argsort(y_contract))
     order = (*x_batch, *_others(x.ndim, x_batch, x_contract), *in_order_of_y)
-    return convert(transpose(product, np.argsort(order)), x.dtype)
+    product = transpose(product, np.argsort(order))
+    return convert(product, x.dtype, aval_of(product).weak_type)
 
 
 @def_rule(dot_general_p, "batch")

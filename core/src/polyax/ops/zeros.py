@@ -9,7 +9,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.meshes.resharding import retyped
-from polyax.ops.basis import add, zeros
+from polyax.ops.basis import add, weak_scalar, zeros
 from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.varying import pvary
 
@@ -18,7 +18,10 @@ def zeros_like_aval(aval: ShapedArray) -> Any:
     """An array of zeros of the type ``aval``; a scalar needs no equation."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    found = zeros(aval) if aval.shape or dtypes.is_extended(aval.dtype) else aval.dtype.type(0)
+    if aval.shape or dtypes.is_extended(aval.dtype):
+        found = zeros(aval)
+    else:
+        found = weak_scalar(0, aval.dtype) if aval.weak_type else aval.dtype.type(0)
     found = retyped(found, aval) if aval.told is not None else found
     return pvary(found, aval.vma) if aval.vma else found
 

@@ -65,7 +65,8 @@ class SymbolicZero:
 def array_given(t: Any) -> Any:
     """A tangent or cotangent as rules get it: zeros that nobody made are arrays, weakly typed where others would be."""
     zero = instantiate(t)
-    return convert(zero, t.aval.dtype, t.aval.weak_type) if type(t) is Zero and isinstance(zero, np.generic) else zero
+    scalar = type(t) is Zero and isinstance(zero, (np.generic, int, float, complex))
+    return convert(zero, t.aval.dtype, t.aval.weak_type) if scalar else zero
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
@@ -75,7 +76,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     0.0
     """
     zeros = tree_map(Zero.of, val)
-    return tree_map((lambda z: SymbolicZero(z.aval)) if symbolic_zeros else instantiate, zeros)
+    return tree_map((lambda z: SymbolicZero(z.aval)) if symbolic_zeros else array_given, zeros)
 
 
 class CustomFunction:

@@ -336,3 +336,18 @@ def test_what_does_not_broadcast(have, wanted, text):
     with pytest.raises(ValueError) as caught:
         jnp.broadcast_to(jnp.ones(have, "int8"), wanted)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: jnp.meshgrid(2, np.arange(3)), ValueError, r"meshgrid must be 1D, got shapes \[\(\), \(3,\)\]"),
+        (lambda: jnp.indices(3), TypeError, "'int' object is not iterable"),
+        (lambda: jnp.tril_indices(2.5), TypeError, "'float' object cannot be interpreted as an integer"),
+        (lambda: jnp.triu_indices(2, 0, 2.5), TypeError, "'float' object cannot be interpreted as an integer"),
+    ],
+    ids=["meshgrid", "indices", "tril_indices", "triu_indices"],
+)
+def test_grids_of_what_has_no_such_shape(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -17,7 +17,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """Coordinate arrays from coordinate vectors; 'xy' exchanges the first two axes, 'ij' does not.
 
     Raises:
-      ValueError: another ``indexing``, or an argument with several dimensions.
+      ValueError: another ``indexing``, or an argument that is no vector.
 
     >>> import polyax.numpy as jnp
     >>> [x.tolist() for x in jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing='ij')]
@@ -28,9 +28,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if not copy:
         raise ValueError("jax.numpy.meshgrid only supports copy=True")
     axes = ensure_arrays("meshgrid", *xi)
-    if any(a.ndim > 1 for a in axes):
+    if any(a.ndim != 1 for a in axes):
         raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in axes]}")
-    axes = [lax.reshape(a, (a.size,)) for a in axes]
     order = list(range(len(axes)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = [1, 0]
@@ -54,7 +53,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     >>> [x.tolist() for x in jnp.indices((2, 2))]
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
-    shape = concrete_shape(dimensions)
+    shape = concrete_shape(tuple(dimensions))
     kind = canonical_dtype(dtype, np.int64)
     if sparse:
         return tuple(_along(lax.iota(kind, n), i, _unit_shape(len(shape), i, n)) for i, n in enumerate(shape))

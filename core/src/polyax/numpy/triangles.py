@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -96,12 +97,16 @@ def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Row and column indices of the elements at and below the ``k``-th diagonal of an (n, m) matrix."""
-    return _host_pair(np.tril_indices(n, k, m))
+    return _host_pair(np.tril_indices(*_sizes(n, k, m)))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Row and column indices of the elements at and above the ``k``-th diagonal of an (n, m) matrix."""
-    return _host_pair(np.triu_indices(n, k, m))
+    return _host_pair(np.triu_indices(*_sizes(n, k, m)))
+
+
+def _sizes(n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    return index(n), index(k), index(n if m is None else m)
 
 
 def _host_pair(pair: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:

@@ -72,6 +72,7 @@ def parse_index(index: Any, shape: tuple[int, ...]) -> ParsedIndex:
       NonConcreteBooleanIndexError: a traced boolean mask.
     """
     entries = [_entry(e) for e in _as_tuple(index)]
+    _check_slices(entries)
     adjacent = _adjacent(entries)
     items: list[Item] = []
     inserted: list[int] = []
@@ -184,14 +185,16 @@ def _check_mask(mask: np.ndarray, dims: tuple[int, ...], axis: int) -> None:
         )
 
 
+def _check_slices(entries: list[Any]) -> None:
+    for position, e in enumerate(entries):
+        if isinstance(e, slice) and any(is_traced(part) for part in (e.start, e.stop, e.step)):
+            raise IndexError(
+                f"Slice entries must be static integers. Got {e} at position {position}. To index at a dynamic "
+                "position, try lax.dynamic_slice or lax.dynamic_update_slice, whose sizes are static."
+            )
+
+
 def _span(s: slice, axis: int, size: int) -> Span:
-    if any(is_traced(part) for part in (s.start, s.stop, s.step)):
-        raise IndexError(
-            "Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. Found "
-            f"slice({s.start}, {s.stop}, {s.step}). To index a statically sized array at a dynamic position, try "
-            "lax.dynamic_slice/dynamic_update_slice (JAX does not support dynamically sized arrays within JIT compiled "
-            "functions)."
-        )
     ends = [None if p is None else dim_index(p) for p in (s.start, s.stop, s.step)]
     if any(map(is_symbolic_dim, (*ends, size))):
         start, step, count = slice_indices(slice(*ends), size)

@@ -274,3 +274,11 @@ def test_places_and_rotations_may_be_lists():
     assert ndimage.map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5], [0.5]], order=1).tolist() == [2.5]
     assert Rotation.from_quat([0, 0, 0, 1]).as_quat().tolist() == [0, 0, 0, 1]
     assert Rotation.from_matrix([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]]).as_quat().tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("mode", ["wrap", "reflect", "mirror", "nearest", "constant"])
+def test_halves_go_to_the_element_farther_from_zero(mode: str) -> None:
+    places = np.float32([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 6.5])
+    want = scipy.ndimage.map_coordinates(np.arange(8.0), [places], order=0, mode=mode)
+    got = ndimage.map_coordinates(np.arange(8, dtype=np.float32), [places], order=0, mode=mode)
+    np.testing.assert_array_equal(got, want)

@@ -38,7 +38,7 @@ Weighted = tuple[Any, Any]
 
 
 def _nearest(at: Any) -> list[Weighted]:
-    place = jnp.floor(at + 0.5) if jnp.issubdtype(at.dtype, jnp.floating) else at
+    place = lax.round(at) if jnp.issubdtype(at.dtype, jnp.floating) else at  # halves away from zero
     return [(place.astype(jnp.int32), jnp.ones((), at.dtype))]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 
 from polyax_kernels.api.fusers import (
@@ -16,6 +17,7 @@ from polyax_kernels.api.fusers import (
     operations,
     points,
     postorder,
+    shortest_loop,
     stack,
     store_roots,
     why_not_together,
@@ -29,6 +31,7 @@ SHORT = 200_000
 """But so few scalar operations aren't worth waking another thread."""
 SHORTEST = 8
 """Loops over rows of fewer elements don't fill a vector."""
+SHORT_LOOPS = "loops over {} elements don't fill a vector"
 QUICK = 16_384
 """But so few scalar operations take no longer than starting another kernel."""
 
@@ -40,17 +43,42 @@ def stacked(producer: Node, consumer: Node, keep: Collection[int], limits: Limit
     assert isinstance(producer, KernelNode) and isinstance(consumer, KernelNode)
     if reason := why_too_large(producer, consumer, limits):
         return reason
+    if reason := _why_short(producer, consumer):
+        return reason
     both = stack(producer, consumer, keep)
     return why_over(both, limits) or why_slow(both, limits) or both
+
+
+def _why_short(producer: KernelNode, consumer: KernelNode) -> str | None:
+    """What ``why_slow`` would say of short loops, before the kernel is made: that takes a long program's time."""
+    shortest = shortest_loop(producer, consumer)
+    if 0 < shortest < SHORTEST and max(map(_work, (producer, consumer))) > QUICK:
+        return SHORT_LOOPS.format(shortest)
+    return None
+
+
+def _work(node: KernelNode) -> int:
+    return operations(Kernel(node.grid, node.stages, ()))
 
 
 def why_slow(node: KernelNode, limits: Limits) -> str | None:
     """Why stages are worse than loops of their own: these can share their points among threads, and fill vectors."""
     rows, loops = points(node.grid), [stage for stage in node.stages if stage.axes]
-    work = operations(Kernel(node.grid, node.stages, ())) if loops or _unsplittable(node) else 0
+    if not loops and not _unsplittable(node):
+        return None
+    no_vectors = _why_no_vectors(loops, limits) if loops else None
+    if no_vectors is None and (rows >= ROWS or _at_most(node) <= SHORT):
+        return None  # to count the operations takes as long as to make the kernel
+    work = _work(node)
     if rows < ROWS and work > SHORT:
         return f"one thread would compute each of {rows} rows" if rows > 1 else "one thread would compute all of it"
-    return _why_no_vectors(loops, limits) if loops and work > QUICK else None
+    return no_vectors if work > QUICK else None
+
+
+def _at_most(node: KernelNode) -> float:
+    """No fewer scalar operations than ``_work`` says."""
+    longest = max(points(stage.axes) for stage in node.stages)
+    return math.inf if node.folds else node.weight * points(node.grid) * longest
 
 
 def _unsplittable(node: KernelNode) -> bool:
@@ -62,8 +90,8 @@ def _unsplittable(node: KernelNode) -> bool:
 def _why_no_vectors(loops: list[Stage], limits: Limits) -> str | None:
     shortest = min(points(stage.axes) for stage in loops)
     if shortest < SHORTEST:
-        return f"loops over {shortest} elements don't fill a vector"
-    if limits.lanes > 1 and any(_across(stage) for stage in loops):
+        return SHORT_LOOPS.format(shortest)
+    if limits.lanes > 1 and any(map(_across, loops)):
         return "a reduction across rows of the stage would not fill a vector"
     return None
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from polyax.runtime.contract.backend import Decision
-from polyax_kernels.ir.edits import Inliner, at_point, merge, stack, why_not_inline, why_not_merge, with_loops_of
+from polyax_kernels.ir.edits import (
+    Inliner,
+    at_point,
+    merge,
+    shortest_loop,
+    stack,
+    why_not_inline,
+    why_not_merge,
+    with_loops_of,
+)
 from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
 from polyax_kernels.ir.expr import Axis, Expr, folds_of, op, postorder
 from polyax_kernels.ir.graph import (
@@ -29,6 +38,7 @@ from polyax_kernels.passes.check import check_graph
 __all__ = [
     "Axis", "CallNode", "ControlNode", "Decision", "Expr", "Fuser", "Graph", "Inliner", "Kernel", "KernelNode",
     "Limits", "Node", "Place", "Stage", "at_point", "axes_of", "bytes_moved", "check_graph", "eliminate_dead",
-    "equations", "folds_of", "merge", "op", "operations", "own_point", "points", "postorder", "rebuilt", "stack",
-    "store_roots", "why_not_inline", "why_not_merge", "why_not_together", "why_over", "why_too_large", "with_loops_of",
+    "equations", "folds_of", "merge", "op", "operations", "own_point", "points", "postorder", "rebuilt",
+    "shortest_loop", "stack", "store_roots", "why_not_inline", "why_not_merge", "why_not_together", "why_over",
+    "why_too_large", "with_loops_of",
 ]  # fmt: skip

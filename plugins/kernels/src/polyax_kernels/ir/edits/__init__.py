@@ -12,5 +12,6 @@ from polyax_kernels.ir.edits.loops import with_loops_of as with_loops_of
 from polyax_kernels.ir.edits.merge import merge as merge
 from polyax_kernels.ir.edits.merge import why_not_merge as why_not_merge
 from polyax_kernels.ir.edits.stack import common_rows as common_rows
+from polyax_kernels.ir.edits.stack import shortest_loop as shortest_loop
 from polyax_kernels.ir.edits.stack import stack as stack
 from polyax_kernels.ir.edits.stack import why_not_stack as why_not_stack

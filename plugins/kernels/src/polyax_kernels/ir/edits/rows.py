@@ -49,7 +49,7 @@ def _at_own_point(producer: KernelNode, consumer: KernelNode, p: Axis, c: Axis) 
 
 def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     """Whether two points are the same one."""
-    if a == b:
+    if tuple(a) == tuple(b):
         return True
     simplified = Simplifier()
     return all(x is y or simplified(x) is simplified(y) for x, y in zip(a, b, strict=True))
@@ -112,8 +112,13 @@ def _one_loop(first: Stage, second: Stage) -> Stage | None:
     """Both stages as one, if their loops are equal and the second reads of the first at its own point only."""
     if [a.extent for a in first.axes] != [a.extent for a in second.axes]:
         return None
-    moves = {index(a): index(b) for a, b in zip(second.axes, first.axes, strict=True)}
-    stores = _written_out(moved(second.stores, moves), first.stores)
+    move = rewriter({index(a): index(b) for a, b in zip(second.axes, first.axes, strict=True)}.get)
+    known = {s.slot: s.indices for s in first.stores}
+    for x in loads(second.stores):
+        at = known.get(x.attr.slot)
+        if at is not None and not _same([move(i) for i in x.args[: len(at)]], at):
+            return None  # to find this out takes less than to write it all
+    stores = _written_out(map_stores(second.stores, move), first.stores)
     return None if reads(stores) & written(first) else Stage(first.axes, (*first.stores, *stores))
 
 

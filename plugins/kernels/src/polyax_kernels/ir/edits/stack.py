@@ -12,10 +12,11 @@ If the producer is only read at the consumer's own point, the two become one loo
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
 from polyax_kernels.ir.edits.rows import aligned, together
+from polyax_kernels.ir.expr import Axis
 from polyax_kernels.ir.graph import KernelNode, Node, points
 from polyax_kernels.ir.limits import DEFAULT, Limits
 
@@ -41,6 +42,18 @@ def stack(producer: KernelNode, consumer: KernelNode, keep: Collection[int] = ()
     others need them."""
     rows = aligned(producer, consumer)
     return together(producer, consumer, rows, (*[v for v in producer.outs if v in keep], *consumer.outs))
+
+
+def shortest_loop(producer: KernelNode, consumer: KernelNode) -> int:
+    """The points of the shortest loop inside the rows of the kernel that stacking would give; 0 if there is none."""
+    rows = aligned(producer, consumer)
+    sizes = [_loops(producer, {*rows}), _loops(consumer, {*rows.values()})]
+    return min([size for found in sizes for size in found], default=0)
+
+
+def _loops(node: KernelNode, rows: Collection[Axis]) -> Iterator[int]:
+    inner = [axis for axis in node.grid if axis not in rows and axis.extent != 1]
+    yield from (points((*inner, *stage.axes)) for stage in node.stages if inner or stage.axes)
 
 
 def common_rows(producer: KernelNode, consumer: KernelNode) -> int:

@@ -2,9 +2,10 @@
 
 from typing import Any as _Any
 
+from ml_dtypes import bfloat16 as bfloat16
+
 from polyax import late as _late
 from polyax.ir.dtypes import TypePromotionError as TypePromotionError
-from polyax.ir.dtypes import bfloat16 as bfloat16
 from polyax.ir.dtypes import extended as extended
 from polyax.ir.dtypes import finfo as finfo
 from polyax.ir.dtypes import float0 as float0

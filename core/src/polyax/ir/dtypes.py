@@ -358,10 +358,10 @@ def _promote(types: tuple[tuple[DType, bool], ...], x64: bool, strict: bool) -> 
 
 
 def _strictly_no_path(dtypes: Iterable[DType]) -> TypePromotionError:
-    names = ", ".join(sorted(full_name(d) for d in dtypes))
+    names = tuple(sorted(full_name(d) for d in dtypes))
     return TypePromotionError(
         f"Input dtypes {names} have no available implicit dtype promotion path when "
-        "numpy_dtype_promotion='strict'. Convert explicitly with astype, or set numpy_dtype_promotion='standard'."
+        "jax_numpy_dtype_promotion=strict. Convert explicitly with astype, or set jax_numpy_dtype_promotion=standard."
     )
 
 

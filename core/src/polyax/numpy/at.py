@@ -168,7 +168,7 @@ def _common(x: Any, values: Any) -> tuple[Any, Any]:
         warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={dtype} to dtype={x.dtype} "
             "with "
-            f"numpy_dtype_promotion={config.numpy_dtype_promotion}. In future JAX releases this will result in an "
+            f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion}. In future JAX releases this will result in an "
             "error.",
             FutureWarning,
         )

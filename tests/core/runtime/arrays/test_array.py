@@ -157,3 +157,11 @@ def test_results_come_later_and_are_right() -> None:
     want = np.sin(np.sin(np.sin(np.sin(np.float32(1)))))
     np.testing.assert_allclose(np.asarray(z)[0, 0], 2 * want, rtol=1e-6)
     assert y.is_ready() and y.block_until_ready() is y
+
+
+def test_numpy_may_forbid_a_copy() -> None:
+    x = device_put(np.float32([1, 2]))
+    assert np.shares_memory(np.asarray(x, copy=False), np.asarray(x))
+    assert not np.shares_memory(np.asarray(x, copy=True), np.asarray(x))
+    with pytest.raises(ValueError, match="Unable to avoid copy"):
+        np.asarray(x, np.float64, copy=False)

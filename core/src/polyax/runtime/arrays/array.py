@@ -257,10 +257,7 @@ class Array(Typed, metaclass=_ArrayType):
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use polyax.random.key_data(arr) if "
                 "you wish to extract the underlying integer array."
             )
-        value = self.host_value()
-        if copy or (dtype is not None and np.dtype(dtype) != value.dtype):
-            return value.astype(dtype or value.dtype)
-        return value
+        return np.asarray(self.host_value(), dtype, copy=copy)
 
     def __dlpack__(
         self,

@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a negative float": (lambda: jnp.asarray(-3.7, "uint32"), OverflowError, "-3 out of bounds for uint32"),
     "nan": (lambda: jnp.int32(float("nan")), ValueError, "cannot convert float NaN to integer"),
     "a complex number": (lambda: jnp.float32(1j), TypeError, "not 'complex'"),
-    "without a dtype": (lambda: jnp.asarray(BIG), OverflowError, f"{BIG} out of bounds for int32"),
+    "without a dtype": (lambda: jnp.asarray(BIG), OverflowError, f"{BIG} too large to convert to int32"),
     "as an operand": (lambda: jnp.uint32(1) + BIG, OverflowError, f"{BIG} too large to convert to int32"),
     "beside floats": (lambda: jnp.float32(1) * 2**31, OverflowError, f"{2**31} too large to convert to int32"),
 }

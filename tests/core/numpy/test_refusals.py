@@ -17,6 +17,8 @@ CONCRETE = polyax.errors.ConcretizationTypeError
     [
         (lambda: jnp.arange(True), TypeError, "booleans"),
         (lambda: jnp.arange(2, dtype=bool), TypeError, "booleans"),
+        (lambda: jnp.arange(None), TypeError, "must be a real number, not NoneType"),
+        (lambda: jnp.asarray(2**31), OverflowError, "Python int 2147483648 too large to convert to int32"),
         (lambda: jnp.arange(jnp.array([3])), ValueError, "must be scalars; got stop"),
         (lambda: jnp.arange(1j, 3), ValueError, "Passing complex start/stop/step to jnp.arange is no longer supported"),
         (lambda: polyax.jit(jnp.arange)(3), CONCRETE, "jnp.arange argument 'stop'"),

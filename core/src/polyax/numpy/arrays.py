@@ -20,6 +20,7 @@ from polyax.numpy.promotion import (
     convert,
     exact,
     from_data,
+    in_range,
     is_arraylike,
     is_traced,
     result_dtype,
@@ -120,7 +121,7 @@ def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if dtypes.is_python_scalar(x):
-        return from_data(x if dtype is None else exact(x, dtype))
+        return from_data(in_range(x) if dtype is None else exact(x, dtype))
     if is_arraylike(x):
         return from_data(x if dtype is None else convert(_numeric(x), dtype))
     if dtype is not None and isinstance(x, (str, bytes)):

@@ -48,6 +48,8 @@ def arange(
     >>> jnp.arange(5).tolist()
     [0, 1, 2, 3, 4]
     """
+    if start is None and stop is None:
+        raise TypeError("jnp.arange: where it stops must be a real number, not NoneType")
     given = {"start": start, "stop": stop, "step": step}
     for name, value in given.items():
         given[name] = refuse_traced(value, f"It arose in the jnp.arange argument '{_as_called(name, stop)}'")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import polyax
 import polyax.numpy as jnp
 
 VECTOR = np.arange(5.0, dtype=np.float32) ** 2
@@ -73,3 +74,17 @@ def test_widths_of_no_shape_that_means_something(width, error, words):
 def test_options_of_no_shape_that_means_something(mode, option):
     with pytest.raises(ValueError, match=rf"jnp.pad: {option} with nd=2 has unsupported shape \(3,\)"):
         jnp.pad(MATRIX, 1, mode, **{option: (1, 2, 3)})
+
+
+@pytest.mark.parametrize("values", [((1, 2), (3, 4)), (7, 8), ((7, 8),), (7,)], ids=str)
+def test_constants_of_each_end(values):
+    expected = np.pad(MATRIX, 1, constant_values=values)
+    np.testing.assert_array_equal(jnp.pad(MATRIX, 1, constant_values=values), expected)
+    traced = polyax.jit(lambda v: jnp.pad(MATRIX, 1, constant_values=v))(np.float32(values))
+    np.testing.assert_array_equal(traced, expected)
+
+
+def test_constants_are_converted_as_arrays_are():
+    assert jnp.pad(np.uint32([3]), 1, constant_values=np.float32([0.5, -2])).tolist() == [0, 3, 0]
+    with pytest.raises(ValueError, match=r"constant_values has unsupported shape \(3,\)"):
+        jnp.pad(MATRIX, 1, constant_values=(7, 8, 9))

@@ -13,6 +13,8 @@ from polyax.ir.dims import is_symbolic_dim, max_dim
 from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.lax import lenient as lax
 from polyax.numpy import reductions, statistics
+from polyax.numpy.arrays import asarray
+from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.extras import apply_along_axis
 from polyax.numpy.indexing import take
 from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, refuse_traced, shape_of, unwrap
@@ -184,12 +186,18 @@ def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any
     if shape_of(values) == ():
         fill = convert(unwrap(values), array.dtype, array.weak_type)
         return lax.pad(array, fill, [(low, high, 0) for low, high in widths])
-    values = np.broadcast_to(np.asarray(values), (array.ndim, 2))
+    given = shape_of(values := asarray(values))
+    if given not in ((array.ndim, 2), (array.ndim, 1), (1, 2), (1, 1), (2,), (1,)):
+        raise ValueError(
+            f"jnp.pad: constant_values has unsupported shape {given}. If the shape is 1D or 2D, the last dimension "
+            "must be of size 1 or 2."
+        )
+    values = broadcast_to(convert(values, array.dtype, array.weak_type), (array.ndim, 2))
     for axis, (low, high) in enumerate(widths):
         for side, width in ((0, (low, 0, 0)), (1, (0, high, 0))):
             config = [(0, 0, 0)] * array.ndim
             config[axis] = width
-            array = lax.pad(array, array.dtype.type(values[axis, side]), config)
+            array = lax.pad(array, values[axis, side], config)
     return array
 
 

@@ -265,6 +265,7 @@ ONE_HALF = np.array(0.5, np.float32)
 
 def test_types_of_values() -> None:
     assert str(polyax.typeof(1.0)) == "~float32[]" and polyax.typeof(1.0).weak_type
+    assert str(polyax.typeof(polyax.ShapeDtypeStruct((2,), "int8", weak_type=True))) == "~int8[2]"
     seen = []
     polyax.jit(lambda x: seen.append(polyax.typeof(x)) or x)(np.ones((2, 3), np.float32))
     assert str(seen[0]) == "float32[2,3]"

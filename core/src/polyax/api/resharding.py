@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from polyax.api.arguments import wraps
+from polyax.api.ahead import ShapeDtypeStruct
+from polyax.api.arguments import shaped, wraps
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.consensus import anywhere
@@ -66,7 +67,9 @@ def _sharding(x: Any, given: Any) -> NamedSharding:
 
 @api_boundary
 def typeof(x: Any) -> ShapedArray:
-    """The type of an array, a scalar or a traced value; its ``sharding`` tells how it is cut along explicit axes.
+    """The type of an array, a scalar, a traced value or a ``ShapeDtypeStruct``.
+
+    Its ``sharding`` tells how it is cut along explicit axes.
 
     >>> import numpy as np
     >>> typeof(np.ones((2, 3), 'float32'))
@@ -75,7 +78,7 @@ def typeof(x: Any) -> ShapedArray:
     Raises:
       TypeError: ``x`` is no array.
     """
-    return aval_of(x)
+    return shaped(x) if isinstance(x, ShapeDtypeStruct) else aval_of(x)
 
 
 @api_boundary

@@ -39,6 +39,9 @@ def finished(
 def _stopped(started: subprocess.Popen[str]) -> str:
     """Ends a group of processes; what they said."""
     said = ""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.kill(started.pid, signal.SIGABRT)  # alone at first: the words of several would come mixed
+        started.wait(10)
     for by in (signal.SIGABRT, signal.SIGKILL):  # after the first they say where they are, given FAULTS
         with contextlib.suppress(ProcessLookupError):
             os.killpg(started.pid, by)

@@ -97,7 +97,7 @@ def _wanted() -> Host:
         raise ValueError(f"POLYAX_CPU_TARGET={name!r} is none of {', '.join(known)}; unset, code is for this processor")
     if not runs(known[name], here):
         lacks = sorted(set(known[name].features.split(",")) - set(here.features.split(","))) or [here.triple]
-        raise ValueError(f"POLYAX_CPU_TARGET={name}: this processor ({here.cpu}) lacks {', '.join(lacks)}")
+        raise ValueError(f"POLYAX_CPU_TARGET={name}: this processor ({here.cpu}) lacks {', '.join(lacks)}; unset it")
     return known[name]
 
 

@@ -49,7 +49,7 @@ def _at_own_point(producer: KernelNode, consumer: KernelNode, p: Axis, c: Axis) 
 
 def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     """Whether two points are the same one."""
-    if tuple(a) == tuple(b):
+    if a == b:
         return True
     simplified = Simplifier()
     return all(x is y or simplified(x) is simplified(y) for x, y in zip(a, b, strict=True))
@@ -116,10 +116,9 @@ def _one_loop(first: Stage, second: Stage) -> Stage | None:
     known = {s.slot: s.indices for s in first.stores}
     for x in loads(second.stores):
         at = known.get(x.attr.slot)
-        if at is not None and not _same([move(i) for i in x.args[: len(at)]], at):
+        if at is not None and not _same(tuple([move(i) for i in x.args[: len(at)]]), at):
             return None  # to find this out takes less than to write it all
-    stores = _written_out(map_stores(second.stores, move), first.stores)
-    return None if reads(stores) & written(first) else Stage(first.axes, (*first.stores, *stores))
+    return Stage(first.axes, (*first.stores, *_written_out(map_stores(second.stores, move), first.stores)))
 
 
 def _written_out(stores: tuple[Store, ...], known: Iterable[Store]) -> tuple[Store, ...]:

@@ -49,6 +49,7 @@ class _Pass:
         self.limits = limits
         self.nodes = graph.nodes
         self.consumers = graph.consumers()
+        self.producer = {v: n for n, node in enumerate(self.nodes) for v in node.outs}
         self.outputs = set(graph.outputs)
         self.cones = cones(graph)
         self.groups: dict[int, list[Cluster]] = {}
@@ -114,7 +115,7 @@ class _Pass:
         size = max(1, self.graph.avals[node.outs[0]].size)
         if self.computed_again(places, times, size) and self.cones[n] > limits.duplicable_nodes:
             return f"it is expensive, and {len(places)} places of it are needed"
-        if times > size and self.cones[n] > limits.recomputable_nodes:
+        if times > size and self.cones[n] > limits.recomputable_nodes and not self.moves_stored(node, times, size):
             return f"its elements would be computed {times // size} times"
         in_turn = root.in_turn and limits.group == 1  # groups share rows of running values
         if times >= ROWS and self.cones[n] > limits.duplicable_nodes and in_turn:
@@ -126,6 +127,18 @@ class _Pass:
         if len((group.reads - set(node.outs)) | set(node.reads)) + len(root.outs) > limits.operands:
             return f"the kernel would exceed {limits.operands} operands"
         return None
+
+    def moves_stored(self, node: KernelNode, times: int, size: int) -> bool:
+        """Whether ``node`` only gives elements other places, and who computes them isn't asked for many more: they are
+        in memory anyway, or needed hardly more often than it has elements, as by a pad."""
+        return _moves(node) and (times < 2 * size or all(map(self.stored, node.reads)))
+
+    def stored(self, value: int) -> bool:
+        """Whether a value is surely in memory: given, or computed by a library, or expensive and read by several."""
+        n = self.producer.get(value)
+        if n is None or not isinstance(self.nodes[n], KernelNode) or value in self.outputs:
+            return True
+        return self.cones[n] > self.limits.duplicable_nodes and len(self.consumers[value]) > 1
 
     @staticmethod
     def computed_again(places: Places, times: int, size: int) -> bool:

@@ -18,7 +18,7 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.convolutions.planes import SPATIAL
 from polyax_cpu.convolutions.tiles import strides
 from polyax_cpu.convolutions.windows import Windowed, along, flat, inside, told
-from polyax_cpu.libraries.registers import Vectors, between, digit
+from polyax_cpu.libraries.registers import Vectors, digit
 from polyax_cpu.libraries.sums import SumsKind, add_products, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
@@ -68,7 +68,7 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     numbers = DirectNumbers(channels, features, by_channel, by_image, strides(out.shape)[to[0]])
     rows = out.shape[to[0]] * math.prod(d.places for d in dimensions[:-1])
     flops = 2 * rows * places * channels * features * math.prod(d.window for d in dimensions)
-    kind = sums_kind(places, -(-features // lanes))
+    kind = sums_kind(places, features, lanes)
     return Windowed(out.shape, flat(numbers, dimensions), rows, flops, kind)
 
 
@@ -109,7 +109,7 @@ class _Writer:
         """A strip of the weights meets all rows while it is in the cache."""
         b, lanes = self.b, self.kind.lanes
         with b.loop(0, self.told.features, step=self.sums.width * lanes) as feature:
-            some = [between(b, feature + v * lanes, lanes, feature, self.told.features) for v in range(self.sums.width)]
+            some = self.sums.lanes(b, self.kind, feature, self.told.features)
             with b.loop(self.begin, self.end) as item:
                 row = self._row(item)
                 with b.loop(0, self.along[2].places, step=self.sums.rows) as place:
@@ -124,7 +124,7 @@ class _Writer:
         result = image * self.told.result_image + n0 * d0.result_by + n1 * d1.result_by
         return _Row(first, (inside(first[0], d0), inside(first[1], d1)), image * self.told.source_image, result)
 
-    def _add(self, row: _Row, first: IrValue, feature: IrValue, some: Sequence[IrValue]) -> None:
+    def _add(self, row: _Row, first: IrValue, feature: IrValue, some: Sequence[IrValue | None]) -> None:
         """The sums of some places; what is behind the last place is that again."""
         b, kind, (d0, d1, d2) = self.b, self.kind, self.along
         places = [b.intrinsic("smin", first + n, d2.places - 1) for n in range(self.sums.rows)]
@@ -156,7 +156,7 @@ class _Writer:
             b.store_lanes(x, kind.at(place, v * kind.lanes), some[v])
 
     def _channels(
-        self, lefts: Sequence[IrValue], weights: IrValue, some: Sequence[IrValue], sums: Sequence[IrValue]
+        self, lefts: Sequence[IrValue], weights: IrValue, some: Sequence[IrValue | None], sums: Sequence[IrValue]
     ) -> Sequence[IrValue]:
         b, kind = self.b, self.kind
 

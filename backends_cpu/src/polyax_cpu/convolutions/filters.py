@@ -18,7 +18,7 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.convolutions.planes import SPATIAL
 from polyax_cpu.convolutions.tiles import strides
 from polyax_cpu.convolutions.windows import Windowed, along, flat, inside, told
-from polyax_cpu.libraries.registers import Vectors, between, digit
+from polyax_cpu.libraries.registers import Vectors, digit
 from polyax_cpu.libraries.sums import SumsKind, add_products, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
@@ -84,7 +84,7 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     numbers = FilterNumbers(
         lhs[at[1]], max(1, ELEMENTS // row), channels, features, groups, source[at[1]], source[at[0]], window[of[1]]
     )
-    kind = sums_kind(channels, -(-features // lanes))
+    kind = sums_kind(channels, features, lanes)
     places = [d.places for d in dimensions]
     blocks = math.prod(places) * groups * -(-channels // kind.rows) * -(-features // (kind.width * lanes))
     added = math.prod(d.window for d in dimensions) * numbers.images
@@ -115,7 +115,7 @@ class _Block(NamedTuple):
     channels: Sequence[IrValue]
     feature: IrValue
     to: Sequence[IrValue]
-    some: Sequence[IrValue]
+    some: Sequence[IrValue | None]
 
 
 class _Writer:
@@ -132,16 +132,16 @@ class _Writer:
         b.ret()
 
     def _block(self, item: IrValue) -> _Block:
-        b, told, lanes, (channels, width) = self.b, self.told, self.kind.lanes, self.sums
-        item, n = digit(item, (told.features + width * lanes - 1) / (width * lanes))
+        b, told, channels, step = self.b, self.told, self.sums.rows, self.sums.width * self.kind.lanes
+        item, n = digit(item, (told.features + step - 1) / step)
         item, m = digit(item, (told.channels + channels - 1) / channels)
         item, group = digit(item, told.groups)
         number, places = item, list[IrValue]()
         for d in reversed(self.along):
             item, place = digit(item, d.places)
             places.insert(0, place)
-        first = n * (width * lanes)
-        some = [between(b, first + v * lanes, lanes, first, told.features) for v in range(width)]
+        first = n * step
+        some = self.sums.lanes(b, self.kind, first, told.features)
         feature = group * told.features + first
         seen = [b.intrinsic("smin", m * channels + c, told.channels - 1) for c in range(channels)]  # the last again
         to = [(number * told.channels + c) * told.groups * told.features + feature for c in seen]

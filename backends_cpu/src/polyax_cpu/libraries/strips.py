@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import registers
 from polyax_cpu.libraries.products import COLUMNS, ROWS, NativeProduct
-from polyax_cpu.libraries.registers import Vectors, between
+from polyax_cpu.libraries.registers import Vectors
 from polyax_cpu.libraries.sums import IN_MANY, SumsKind, add_products, evenly, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
@@ -67,7 +67,7 @@ def function(dtype: str, product: NativeProduct) -> int:
 
 def _kind(product: NativeProduct, lanes: int) -> SumsKind:
     if product.split == ROWS:
-        return sums_kind(BLOCK, -(-product.n // lanes), IN_MANY)
+        return sums_kind(BLOCK, product.n, lanes, IN_MANY)
     rows = evenly(product.m, TOGETHER)
     return SumsKind(rows, IN_MANY.sums // rows)
 
@@ -97,14 +97,15 @@ class _Writer:
         plain, lda, one = told["a_transposed"].compare("==", 0), told["lda"], b.const(1, "i64")
         self.by_row, self.by_column = b.select(plain, lda, one), b.select(plain, one, lda)
         self.left, self.right, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
-        self.b, self.kind, self.rows, self.vectors = b, Vectors(type), range(kind.rows), range(kind.width)
+        self.b, self.kind, self.sums = b, Vectors(type), kind
+        self.rows, self.vectors = range(kind.rows), range(kind.width)
 
     def write(self) -> None:
         b, lanes = self.b, self.kind.lanes
         with b.loop(self.rows_from, self.rows_to, step=BLOCK) as block:
             last = b.intrinsic("smin", block + BLOCK, self.rows_to)
             with b.loop(self.columns_from, self.columns_to, step=len(self.vectors) * lanes) as column:
-                some = [between(b, column + v * lanes, lanes, column, self.columns_to) for v in self.vectors]
+                some = self.sums.lanes(b, self.kind, column, self.columns_to)
                 with b.loop(0, self.k, step=TERMS) as start:
                     stop = b.intrinsic("smin", start + TERMS, self.k)
                     with b.loop(block, last, step=len(self.rows)) as row:
@@ -112,7 +113,12 @@ class _Writer:
         b.ret()
 
     def _add(
-        self, row: IrValue, end: IrValue, column: IrValue, terms: tuple[IrValue, IrValue], some: Sequence[IrValue]
+        self,
+        row: IrValue,
+        end: IrValue,
+        column: IrValue,
+        terms: tuple[IrValue, IrValue],
+        some: Sequence[IrValue | None],
     ) -> None:
         """Adds up terms of some rows; the first ones are written. What is behind the last row is that again."""
         b, kind, lanes = self.b, self.kind, self.kind.lanes

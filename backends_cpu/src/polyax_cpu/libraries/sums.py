@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from polyax_cpu.libraries import registers
-from polyax_cpu.libraries.registers import Vectors
-from polyax_cpu.llvm import IrValue
+from polyax_cpu.libraries.registers import Vectors, between
+from polyax_cpu.llvm import Builder, IrValue
 
 LATENCY = 8
 """Products that are begun before the sum with the first one is there."""
@@ -32,19 +32,28 @@ class SumsKind(NamedTuple):
 
     rows: int
     width: int
+    whole: bool = False
+    """Whether there are columns for all lanes of all vectors: to load some lanes takes some processors a port that
+    multiplies."""
+
+    def lanes(self, b: Builder, kind: Vectors, first: IrValue, end: IrValue) -> list[IrValue | None]:
+        """The lanes that each vector from the column ``first`` on has; None: all of them."""
+        starts = [first + v * kind.lanes for v in range(self.width)]
+        return [None if self.whole else between(b, at, kind.lanes, first, end) for at in starts]
 
 
-def sums_kind(rows: int, vectors: int, held: SumsInRegisters | None = None) -> SumsKind:
+def sums_kind(rows: int, columns: int, lanes: int, held: SumsInRegisters | None = None) -> SumsKind:
     """Which takes the least time: what is computed for nothing counts, loads do, and that each sum waits for its last
     product. ``held``: what registers hold, if not those of this processor."""
-    held = held or (IN_MANY if registers.many() else IN_FEW)
+    held, vectors = held or (IN_MANY if registers.many() else IN_FEW), -(-columns // lanes)
     kinds = [SumsKind(evenly(rows, held.sums // width), width) for width in held.widths if width <= vectors]
 
     def cycles(kind: SumsKind) -> int:
         each = max(kind.rows * kind.width, kind.rows + kind.width, LATENCY)
         return -(-rows // kind.rows) * -(-vectors // kind.width) * each
 
-    return min(kinds, key=cycles)
+    kind = min(kinds, key=cycles)
+    return kind._replace(whole=columns % (kind.width * lanes) == 0)
 
 
 def evenly(count: int, most: int) -> int:
@@ -53,7 +62,7 @@ def evenly(count: int, most: int) -> int:
 
 
 def add_products(
-    kind: Vectors, lefts: Sequence[IrValue], right: IrValue, some: Sequence[IrValue], sums: Sequence[IrValue]
+    kind: Vectors, lefts: Sequence[IrValue], right: IrValue, some: Sequence[IrValue | None], sums: Sequence[IrValue]
 ) -> list[IrValue]:
     """``sums``, and the products of the single numbers at ``lefts`` and the vectors from ``right`` on, with the lanes
     that each has: all of the first row, then those of the next."""

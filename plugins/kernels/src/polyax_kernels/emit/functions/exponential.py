@@ -55,17 +55,31 @@ def exp_parts(x: V) -> tuple[V, V, V]:
     return r, r * r * poly(r, *_EXP), n
 
 
+_FAR = -1400.0
+"""What scales by powers of e or two of this finds at once that nothing is left; their exponents have 12 bits."""
+
+
+def vanishing(x: V, low: float, power: Callable[[V], V]) -> V:
+    """``power(x)``, and zero below ``low``. To find by arithmetic that a number hardly underflows takes some processors
+    a hundred times as long as an operation, and masks of attention are such numbers."""
+    below = x < low
+    if x.b.scales and x.type == "float":
+        return power(select(below, _FAR, x))
+    return select(below, 0.0, power(select(below, 0.0, x)))
+
+
 def exp(x: V) -> V:
-    if x.b.scales:
-        r, *n = _reduced(clamp(x, -104.0, 89.0))
-        return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, *n)
-    return _exp_by_bits(x)
+    return vanishing(x, -104.0, _exp_by_scaling if x.b.scales else _exp_by_bits)
+
+
+def _exp_by_scaling(x: V) -> V:
+    r, *n = _reduced(select(x > 89.0, 89.0, x))
+    return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, *n)
 
 
 def _exp_by_bits(x: V) -> V:
     """The power of two is added to the exponent, 64 too many where the result may be denormal. What overflows, and NaN,
     is the sum with infinity."""
-    x = select(x < -104.0, -104.0, x)
     r, n = _reduce_exp(x)
     mantissa = fma(r * r, poly(r, *_EXP), r) + 1.0
     deep = x < -87.0
@@ -74,7 +88,11 @@ def _exp_by_bits(x: V) -> V:
 
 
 def exp2(x: V) -> V:
-    x = clamp(x, -151.0, 129.0)
+    return vanishing(x, -151.0, _exp2)
+
+
+def _exp2(x: V) -> V:
+    x = select(x > 129.0, 129.0, x)
     n, n_bits = nearest(x, 1.0)
     r = x - n
     return scale(fma(r, poly(r, *_EXP2), 1.0), n_bits, n)
@@ -89,7 +107,11 @@ def expm1(x: V) -> V:
 
 
 def exp64(x: V) -> V:
-    r, *n = _reduced(clamp(x, -750.0, 750.0))
+    return vanishing(x, -746.0, _exp64)
+
+
+def _exp64(x: V) -> V:
+    r, *n = _reduced(select(x > 750.0, 750.0, x))
     return scale(fma(r * r, poly(r, *_EXP64), r) + 1.0, *n)
 
 

@@ -160,6 +160,33 @@ def test_shifted_reads_of_something_expensive() -> None:
     assert_same(on_kernels(differences, [X]), on_reference(differences, [X]))
 
 
+def test_slices_of_what_is_stored_anyway_are_no_kernels() -> None:
+    def rolled(x):
+        y = elementwise.sin(x)
+        return joining.concatenate([slicing.slice(y, (2, 0), (6, 5)), slicing.slice(y, (0, 0), (2, 5))], 0)
+
+    assert kernels(rolled, X) == 2
+    assert_same(on_kernels(rolled, [X]), on_reference(rolled, [X]))
+
+
+def test_a_slice_that_is_padded_again_takes_in_what_computes_it() -> None:
+    def inner(x):
+        y = slicing.slice(elementwise.sin(x), (1, 0), (6, 5))
+        return slicing.pad(y, 0.0, ((0, 1, 0), (0, 0, 0)))
+
+    assert kernels(inner, X) == 1
+    assert_same(on_kernels(inner, [X]), on_reference(inner, [X]))
+
+
+def test_a_small_part_of_something_expensive_is_not_computed_whole() -> None:
+    def part(x):
+        y = slicing.slice(elementwise.sin(x), (1, 0), (2, 5))
+        return slicing.pad(y, 0.0, ((0, 5, 0), (0, 0, 0)))
+
+    assert kernels(part, X) == 2
+    assert "its elements would be computed 6 times" in reasons(part, X)
+
+
 def test_nothing_expensive_goes_into_a_product() -> None:
     def f(x, y):
         return contract.dot(elementwise.sin(x), basis.transpose(y, (1, 0)))
@@ -188,6 +215,20 @@ def test_long_chains_are_cut_in_linear_time() -> None:
 
     cut(100)  # what happens once
     assert calls(lambda: cut(5_000)) < 11 * calls(lambda: cut(500))
+
+
+def test_kernels_of_many_places_are_written_in_linear_time() -> None:
+    def shifted(x, times):
+        for _ in range(times):
+            x = slicing.pad(slicing.slice(basis.add(x, 0.5), (1, 0), (6, 5)), 0.0, ((0, 1, 0), (0, 0, 0)))
+        return x
+
+    def compile_chain(times: int) -> None:
+        assert kernels(lambda x: shifted(x, times), X) == 1
+
+    compile_chain(5)
+    assert calls(lambda: compile_chain(40)) < 2.5 * calls(lambda: compile_chain(20))
+    assert_same(on_kernels(lambda x: shifted(x, 4), [X]), on_reference(lambda x: shifted(x, 4), [X]))
 
 
 def test_operand_limit() -> None:

@@ -177,14 +177,13 @@ class _Pass:
         return [self.fused(g) if len(g.places) > 1 else self.nodes[g.root] for g in roots]
 
     def fused(self, group: Cluster) -> Node:
-        """The kernel of a group; its members are visited from the first to the last, each of which takes in its
-        producers, whose expressions are complete by then."""
+        """The kernel of a group."""
         inliner = Inliner()
         members = sorted(group.places)
         for n in members[:-1]:
             node = self.nodes[n]
             assert isinstance(node, KernelNode)
-            inliner.add(node, inliner.inlined(node))
+            inliner.add(node)
         root = self.nodes[group.root]
         assert isinstance(root, KernelNode) and group.root == members[-1]
         return rebuilt(root, inliner.inlined(root), tuple([p for n in members for p in self.nodes[n].primitives]))

@@ -6,7 +6,6 @@ They keep meaning; whether an edit pays is the fuser's business.
 from polyax_kernels.ir.edits.inline import Inliner as Inliner
 from polyax_kernels.ir.edits.inline import at_point as at_point
 from polyax_kernels.ir.edits.inline import inline as inline
-from polyax_kernels.ir.edits.inline import masked as masked
 from polyax_kernels.ir.edits.inline import why_not_inline as why_not_inline
 from polyax_kernels.ir.edits.loops import with_loops_of as with_loops_of
 from polyax_kernels.ir.edits.merge import merge as merge

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from polyax_kernels.ir.expr import Axis, Expr, load, make, op, rewrite
+from collections.abc import Iterable, Sequence
+
+from polyax_kernels.ir.expr import Axis, Expr, kept, load, make, op, postorder, rewrite
 from polyax_kernels.ir.graph import KernelNode, Node, own_point, rebuilt
 from polyax_kernels.ir.kernel import Stage, map_stages
 from polyax_kernels.ir.simplify import Simplifier
@@ -32,41 +34,81 @@ def inline(producer: KernelNode, consumer: KernelNode) -> KernelNode:
 
 
 class Inliner:
-    """Inlines many nodes into each other, each expression once: producers come before their consumers."""
+    """Inlines many nodes into each other, each expression once at each place where it is needed: the body of a node is
+    moved there as it stands, and its own loads of others are resolved before it."""
 
     def __init__(self, *producers: KernelNode) -> None:
         self._bodies: dict[int, tuple[tuple[Axis, ...], Expr]] = {}
-        self._memo: dict[Expr, Expr] = {}
-        self._simplified = Simplifier()
+        self._known: dict[Expr | None, dict[Expr, Expr]] = {None: {}}
+        """What expressions are with all inlined, under each mask."""
+        self._masks: dict[Expr, Expr] = {}
+        """What the masks are, with all inlined."""
         for node in producers:
-            self.add(node, node.stages)
+            self.add(node)
 
-    def add(self, node: KernelNode, stages: tuple[Stage, ...]) -> None:
-        """From now on, loads of the pure ``node``'s results are replaced by what ``stages`` computes."""
-        self._bodies.update({store.slot: (node.grid, store.value) for store in stages[0].stores})
+    def add(self, node: KernelNode) -> None:
+        """From now on, loads of the pure ``node``'s results are replaced by what it computes."""
+        self._bodies.update({store.slot: (node.grid, store.value) for store in node.stages[0].stores})
 
     def inlined(self, node: KernelNode) -> tuple[Stage, ...]:
         """The stages of ``node`` with its producers inlined."""
         if not any(v in self._bodies for v in node.reads):
             return node.stages
-        return map_stages(node.stages, self._change)
+        self._resolve([x for stage in node.stages for x in stage.census.loads])
+        return map_stages(node.stages, lambda x: self._inlined(x, None))
 
-    def _change(self, x: Expr) -> Expr:
-        return rewrite(x, self._rule, self._memo)
+    def _resolve(self, loads: Iterable[Expr]) -> None:
+        """Finds out what loads are, those first that others need."""
+        waiting = [(x, None) for x in loads if x.attr.slot in self._bodies]
+        bodies: dict[tuple[Expr, Expr | None], tuple[Expr, Expr | None]] = {}
+        while waiting:
+            x, mask = key = waiting[-1]
+            needed = self._unknown(x.args, mask)
+            if not needed and key not in bodies:
+                bodies[key] = self._body(x, mask)
+            if not needed:
+                body, inner = bodies[key]
+                needed = self._unknown((body,), inner)
+            if needed:
+                waiting += needed
+                continue
+            self._known[mask][x] = self._value(x, mask, *bodies[key])
+            waiting.pop()
 
-    def _rule(self, x: Expr) -> Expr | None:
-        """A load of a result, as the expression that computes it at the indices of the load."""
-        if x.kind != "load" or x.attr.slot not in self._bodies:
-            return None
+    def _unknown(self, roots: Sequence[Expr], mask: Expr | None) -> list[tuple[Expr, Expr | None]]:
+        """The loads to be replaced that aren't known yet under a mask."""
+        known = self._known.setdefault(mask, {})
+        found = [x for x in postorder(*roots, known=known) if x.kind == "load"]
+        return [(x, mask) for x in found if x.attr.slot in self._bodies]
+
+    def _body(self, x: Expr, mask: Expr | None) -> tuple[Expr, Expr | None]:
+        """What computes a load's element, moved to its indices, and the mask under which it is needed."""
         grid, body = self._bodies[x.attr.slot]
         at = x.args[: len(grid)]
         moved = body if at == own_point(grid) else at_point(body, grid, at)
         if any(i.kind == "const" and axis.extent != 1 for i, axis in zip(at, grid, strict=True)):
-            moved = self._simplified(moved)  # of a concatenation, the one part that is there
+            moved = kept(Simplifier)(moved)  # of a concatenation, the one part that is there
         if not x.attr.masked:
-            return moved
-        mask, other = x.args[len(grid) :]
-        return op("select", mask, masked(moved, mask), other)
+            return moved, mask
+        own = x.args[-2]
+        if mask is None:
+            inner, self._masks[own] = own, self._inlined(own, None)
+        else:
+            inner = op("and", own, mask)
+            self._masks[inner] = op("and", self._inlined(own, mask), self._masks[mask])
+        return moved, inner
+
+    def _value(self, x: Expr, mask: Expr | None, body: Expr, inner: Expr | None) -> Expr:
+        value = self._inlined(body, inner)
+        if not x.attr.masked:
+            return value
+        own, other = (self._inlined(a, mask) for a in x.args[-2:])
+        return op("select", own, value, other)
+
+    def _inlined(self, x: Expr, mask: Expr | None) -> Expr:
+        """``x`` with all inlined, which reads nothing where the mask is false; its value there doesn't matter."""
+        where = None if mask is None else self._masks[mask]
+        return rewrite(x, lambda y: None if where is None else masked_load(y, where), self._known[mask])
 
 
 def at_point(body: Expr, grid: tuple[Axis, ...], at: tuple[Expr, ...]) -> Expr:
@@ -75,15 +117,11 @@ def at_point(body: Expr, grid: tuple[Axis, ...], at: tuple[Expr, ...]) -> Expr:
     return rewrite(body, lambda x: moves.get(x) if x.kind == "index" else None)
 
 
-def masked(body: Expr, mask: Expr) -> Expr:
-    """``body`` with loads that read nothing where ``mask`` is false; its value there doesn't matter."""
-
-    def rule(x: Expr) -> Expr | None:
-        if x.kind != "load":
-            return None
-        if not x.attr.masked:
-            return load(x.attr.slot, x.dtype, x.args, mask)
-        *indices, own, other = x.args
-        return make("load", x.dtype, (*indices, op("and", own, mask), other), x.attr)
-
-    return rewrite(body, rule)
+def masked_load(x: Expr, mask: Expr) -> Expr | None:
+    """A load that reads nothing where ``mask`` is false; None for another expression."""
+    if x.kind != "load":
+        return None
+    if not x.attr.masked:
+        return load(x.attr.slot, x.dtype, x.args, mask)
+    *indices, own, other = x.args
+    return make("load", x.dtype, (*indices, op("and", own, mask), other), x.attr)

@@ -28,8 +28,7 @@ from polyax_cpu.turning import Turning, pairs_of, stretches
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.host.backend import rows
-from polyax_kernels.ir.expr import Expr, postorder
-from polyax_kernels.ir.graph import points
+from polyax_kernels.ir.expr import Expr, points, postorder
 from polyax_kernels.ir.kernel import kernel_roots
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, CopyStep, Inner, KernelStep, LoopStep, Ref, Step

@@ -14,12 +14,12 @@ from polyax_kernels.api.fusers import (
     Node,
     Stage,
     folds_of,
+    free_axes,
     operations,
     points,
     postorder,
     shortest_loop,
     stack,
-    store_roots,
     why_not_together,
     why_over,
     why_too_large,
@@ -98,7 +98,7 @@ def _why_no_vectors(loops: list[Stage], limits: Limits) -> str | None:
 
 def _across(stage: Stage) -> bool:
     """Whether a fold walks through memory with the step of a row, and only the stage's own loop along it."""
-    for x in postorder(*[root for store in stage.stores for root in store_roots(store)]):
+    for x in stage.census.costs if stage.census.folds else ():
         if x.kind == "fold" and any(_strided(at, set(x.attr.axes), stage.axes[-1]) for at in _indices(x)):
             return True
     return False
@@ -113,9 +113,5 @@ def _indices(fold: Expr) -> Iterator[tuple[Expr, ...]]:
 def _strided(at: tuple[Expr, ...], folded: set[Axis], lane: Axis) -> bool:
     if not at:
         return False
-    last, rest = _axes(at[-1]), _axes(*at[:-1])
+    last, rest = free_axes(at[-1]), set[Axis]().union(*map(free_axes, at[:-1]))
     return lane in last and not folded & last and bool(folded & rest)
-
-
-def _axes(*roots: Expr) -> set[Axis]:
-    return {x.attr for x in postorder(*roots) if x.kind == "index"}

@@ -14,7 +14,7 @@ from polyax_kernels.ir.edits import (
     with_loops_of,
 )
 from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
-from polyax_kernels.ir.expr import Axis, Expr, folds_of, op, postorder
+from polyax_kernels.ir.expr import Axis, Expr, folds_of, free_axes, op, points, postorder
 from polyax_kernels.ir.graph import (
     CallNode,
     ControlNode,
@@ -26,7 +26,6 @@ from polyax_kernels.ir.graph import (
     axes_of,
     eliminate_dead,
     own_point,
-    points,
     rebuilt,
 )
 from polyax_kernels.ir.kernel import Kernel, Stage, store_roots
@@ -38,7 +37,7 @@ from polyax_kernels.passes.check import check_graph
 __all__ = [
     "Axis", "CallNode", "ControlNode", "Decision", "Expr", "Fuser", "Graph", "Inliner", "Kernel", "KernelNode",
     "Limits", "Node", "Place", "Stage", "at_point", "axes_of", "bytes_moved", "check_graph", "eliminate_dead",
-    "equations", "folds_of", "merge", "op", "operations", "own_point", "points", "postorder", "rebuilt",
+    "equations", "folds_of", "free_axes", "merge", "op", "operations", "own_point", "points", "postorder", "rebuilt",
     "shortest_loop", "stack", "store_roots", "why_not_inline", "why_not_merge", "why_not_together", "why_over",
     "why_too_large", "with_loops_of",
 ]  # fmt: skip

@@ -7,11 +7,14 @@ Consing tables live for one compilation: ``with consing():`` opens one (nested u
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
-from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Generator, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 INT = np.dtype("int64")
 BOOL = np.dtype("bool")
@@ -23,6 +26,7 @@ PICKS = ("argmax", "argmin")
 
 class _Table(threading.local):
     entries: dict[Any, Expr] | None = None
+    kept: dict[Callable[[], Any], Any]
 
 
 _table = _Table()
@@ -34,11 +38,19 @@ def consing() -> Generator[None]:
     if _table.entries is not None:
         yield
         return
-    _table.entries = {}
+    _table.entries, _table.kept = {}, {}
     try:
         yield
     finally:
-        _table.entries = None
+        _table.entries, _table.kept = None, {}
+
+
+def kept(make: Callable[[], T]) -> T:
+    """What ``make`` gives, once for all expressions of a table: it may remember what it found out about them."""
+    assert _table.entries is not None, "what is kept of expressions lives inside `with consing():`"
+    if make not in _table.kept:
+        _table.kept[make] = make()
+    return _table.kept[make]
 
 
 def _operator(name: str) -> Callable[[Expr, ExprLike], Expr]:
@@ -70,12 +82,14 @@ class Expr:
     A Python scalar takes the other operand's dtype.
     """
 
-    __slots__ = ("__weakref__", "args", "attr", "dtype", "kind")
+    __slots__ = ("__weakref__", "args", "attr", "dtype", "free", "kind")
 
     kind: str
     dtype: np.dtype
     args: tuple[Expr, ...]
     attr: Any
+    free: frozenset[Axis] | None
+    """What ``free_axes`` found."""
 
     def __repr__(self) -> str:
         return pretty(self)
@@ -113,7 +127,7 @@ def make(kind: str, dtype: np.dtype, args: tuple[Expr, ...] = (), attr: Any = No
     found = entries.get(key)
     if found is None:
         found = Expr()
-        found.kind, found.dtype, found.args, found.attr = kind, dtype, args, attr
+        found.kind, found.dtype, found.args, found.attr, found.free = kind, dtype, args, attr, None
         entries[key] = found
     return found
 
@@ -129,6 +143,11 @@ class Axis:
 
     def __repr__(self) -> str:
         return self.name
+
+
+def points(axes: Iterable[Axis]) -> int:
+    """The combinations of the indices of loops, as far as their extents are known."""
+    return math.prod([a.extent for a in axes if isinstance(a.extent, int)])
 
 
 class Fold(NamedTuple):
@@ -221,36 +240,71 @@ def rewrite(x: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr]
     Iterative and memoised on identity: linear in the number of distinct nodes.
     """
     memo = {} if memo is None else memo
-    stack: list[Any] = [x]
-    while stack:
-        node = stack.pop()
-        if node is None:  # the operands of the next one are done
-            node = stack.pop()
-        elif node in memo:
-            continue
-        elif node.args:
-            stack += (node, None, *node.args)
-            continue
-        new = rebuild(node, tuple([memo[a] for a in node.args]))
+    for node in postorder(x, known=memo):
+        args = tuple([memo[a] for a in node.args])
+        new = node if args == node.args else make(node.kind, node.dtype, args, node.attr)
         replaced = rule(new)
         memo[node] = new if replaced is None else replaced
     return memo[x]
 
 
-def postorder(*roots: Expr) -> list[Expr]:
-    """Every distinct node once, operands first."""
+def postorder(*roots: Expr, known: Container[Expr] = ()) -> list[Expr]:
+    """Every distinct node once, operands first; what is ``known`` is left out, and what only it needs."""
     seen: dict[Expr, None] = {}
-    stack: list[Any] = [*roots[::-1]]
-    while stack:
-        node = stack.pop()
-        if node is None:
-            seen[stack.pop()] = None
-        elif node not in seen:
-            if node.args:
-                stack += (node, None, *node.args[::-1])
-            else:
-                seen[node] = None
+    path: list[Expr] = []
+    left = [iter(roots)]
+    """Of the roots, and of the operands of each node of the path, those that are still to be visited."""
+    while left:
+        for x in left[-1]:
+            if x in seen or x in known:
+                continue
+            if x.args:
+                path.append(x)
+                left.append(iter(x.args))
+                break
+            seen[x] = None
+        else:
+            left.pop()
+            if path:
+                seen[path.pop()] = None
     return list(seen)
+
+
+def free_axes(x: Expr) -> frozenset[Axis]:
+    """The loops that the value depends on; not those of folds inside it.
+
+    >>> i, k = Axis(2, "i"), Axis(3, "k")
+    >>> with consing():
+    ...     body = load(0, "float32", (index(i), index(k)))
+    ...     free_axes(fold("add", (k,), (const(0, "float32"),), (body,))) == {i}
+    True
+    """
+    if x.free is None:
+        stack = [x]
+        while stack:
+            node = stack[-1]
+            waiting = [a for a in node.args if a.free is None]
+            if waiting:
+                stack += waiting
+            else:
+                node.free = _free(node)
+                stack.pop()
+    assert x.free is not None
+    return x.free
+
+
+def _free(x: Expr) -> frozenset[Axis]:
+    if x.kind == "index":
+        return frozenset((x.attr,))
+    found = _NOTHING
+    for a in x.args:
+        assert a.free is not None
+        if found is not a.free:
+            found = found | a.free if found else a.free
+    return found.difference(x.attr.axes) if x.kind == "fold" else found
+
+
+_NOTHING: frozenset[Axis] = frozenset()
 
 
 def rewriter(rule: Callable[[Expr], Expr | None]) -> Callable[[Expr], Expr]:

@@ -6,7 +6,6 @@ primitives nor memory.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -15,9 +14,8 @@ from polyax.ir.aval import ShapedArray
 from polyax.runtime.contract.backend import Decision
 from polyax.runtime.contract.listing import Listing
 from polyax_kernels.ir.dependences import goes_on
-from polyax_kernels.ir.expr import Axis, Expr, index, postorder
-from polyax_kernels.ir.kernel import Stage, Store, store_roots
-from polyax_kernels.ir.scalars import cost
+from polyax_kernels.ir.expr import Axis, Expr, free_axes, index, points, postorder
+from polyax_kernels.ir.kernel import Stage, Store, with_stores
 
 Place = tuple[tuple[Expr, ...], Expr | None]
 """Where a value is read: the indices, and the mask if the load has one."""
@@ -228,17 +226,10 @@ def own_point(grid: tuple[Axis, ...]) -> tuple[Expr, ...]:
     return tuple(map(index, grid))
 
 
-def points(axes: Iterable[Axis]) -> int:
-    return math.prod(a.extent for a in axes if isinstance(a.extent, int))
-
-
 def axes_of(place: Place) -> set[Axis]:
     """The loops that a place depends on."""
     indices, mask = place
-    roots: tuple[Expr, ...] = indices if mask is None else (*indices, mask)
-    if all(x.kind in ("index", "const") for x in roots):
-        return {x.attr for x in roots if x.kind == "index"}
-    return {x.attr for x in postorder(*roots) if x.kind == "index"}
+    return set().union(*map(free_axes, indices if mask is None else (*indices, mask)))
 
 
 def pure_node(
@@ -271,15 +262,10 @@ def needed(stages: Sequence[Stage], outs: Iterable[int]) -> tuple[Stage, ...]:
     live, kept = set(outs), list[Stage]()
     for stage in reversed(stages):
         stores = tuple([s for s in stage.stores if s.slot in live])
-        live.update([x.attr.slot for x in loads(stores)])
         if stores:
-            kept.append(replace(stage, stores=stores))
+            kept.append(with_stores(stage, stores))
+            live.update(kept[-1].reads)
     return tuple(reversed(kept))
-
-
-def loads(stores: Iterable[Store]) -> list[Expr]:
-    """The loads of what ``stores`` evaluate."""
-    return [x for x in postorder(*[root for s in stores for root in store_roots(s)]) if x.kind == "load"]
 
 
 def _plain(grid: tuple[Axis, ...], stages: Sequence[Stage]) -> bool:
@@ -321,24 +307,14 @@ def examine(
     """
     size = points(grid)
     found: dict[int, dict[Expr, int]] = {}
-    times: dict[Expr, int] = {}
-    weight, folds = 0, False
-    stack = [(x, size * points(s.axes)) for s in stages for store in s.stores for x in store_roots(store)]
-    while stack:
-        x, n = stack.pop()
-        known = times.get(x)
-        if known is not None and n <= known:
-            continue
-        times[x] = n
-        if x.kind == "load":
-            found.setdefault(x.attr.slot, {})[x] = n
-        elif known is None:
-            weight += cost(x)
-        if x.kind == "fold":
-            folds = True
-            n *= points(x.attr.axes)
-        stack.extend([(a, n) for a in x.args])
-    return {v: _access(at, i, size) for v, at in found.items()}, weight, folds
+    costs: dict[Expr, int] = {}
+    for stage in stages:
+        costs |= stage.census.costs
+        for x, times in stage.census.loads.items():
+            at = found.setdefault(x.attr.slot, {})
+            at[x] = max(times * size, at.get(x, 0))
+    folds = any(stage.census.folds for stage in stages)
+    return {v: _access(at, i, size) for v, at in found.items()}, sum(costs.values()), folds
 
 
 def _access(found: Mapping[Expr, int], i: tuple[Expr, ...] | None, size: int) -> Access:
@@ -350,7 +326,7 @@ def _access(found: Mapping[Expr, int], i: tuple[Expr, ...] | None, size: int) ->
 def _computing(node: KernelNode, outs: tuple[int, ...]) -> KernelNode:
     """The pure ``node`` with some of its results alone, and with those that later stages read."""
     if node.stacked:
-        inside = {x.attr.slot for x in loads(node.stores)}
+        inside = set().union(*[stage.reads for stage in node.stages])
         kept = tuple([v for v in node.outs if v in outs or v in inside])
         return row_node(node.grid, node.stages, kept, node.primitives)
     bodies = {v: node.body(v) for v in outs}

@@ -8,7 +8,9 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from polyax_kernels.ir.expr import INT, Axis, Expr
+from polyax.ir.lazy import lazy
+from polyax_kernels.ir.census import Census, census
+from polyax_kernels.ir.expr import INT, Axis, Expr, points
 
 Role = OneOf["in", "out", "inout", "local"]
 
@@ -45,6 +47,20 @@ class Stage:
     stores: tuple[Store, ...]
     lockstep: bool = False
     """Only the first threads of a group take part in it and in the next one, so few that devices run them together."""
+
+    @lazy
+    def census(self) -> Census:
+        """What it computes at each point of the grid."""
+        return census([x for store in self.stores for x in store_roots(store)], points(self.axes))
+
+    @lazy
+    def reads(self) -> frozenset[int]:
+        """The slots that it loads from."""
+        return frozenset([x.attr.slot for x in self.census.loads])
+
+    @lazy
+    def writes(self) -> frozenset[int]:
+        return frozenset([s.slot for s in self.stores])
 
 
 @dataclass(frozen=True)

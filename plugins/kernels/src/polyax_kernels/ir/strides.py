@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from polyax_kernels.ir.expr import Axis, Expr, postorder
-from polyax_kernels.ir.graph import points
+from polyax_kernels.ir.expr import Axis, Expr, points, postorder
 
 NEAR = (1, 2)
 """Elements that neighbours are apart: of complex numbers the same parts are two."""

@@ -3,10 +3,9 @@ reports tell."""
 
 from __future__ import annotations
 
-from polyax_kernels.ir.expr import Axis, Expr, postorder
-from polyax_kernels.ir.graph import Access, Graph, KernelNode, Node, axes_of, points
-from polyax_kernels.ir.kernel import Kernel, kernel_roots
-from polyax_kernels.ir.scalars import cost
+from polyax_kernels.ir.expr import Axis, Expr, free_axes, points
+from polyax_kernels.ir.graph import Access, Graph, KernelNode, Node, axes_of
+from polyax_kernels.ir.kernel import Kernel
 
 
 def operations(kernel: Kernel) -> int:
@@ -23,18 +22,15 @@ def operations(kernel: Kernel) -> int:
     ...     operations(Kernel((i,), (stage,), (Operand((8, 16), f32, "in"), Operand((8,), f32, "out"))))
     136
     """
-    free: dict[Expr, frozenset[Axis]] = {}
-    total = 0
-    for x in postorder(*kernel_roots(kernel)):
-        axes: frozenset[Axis] = frozenset().union(*[free[a] for a in x.args])
-        if x.kind == "index":
-            axes = frozenset((x.attr,))
-        elif x.kind == "fold":
-            total += cost(x) * points(axes.union(x.attr.axes))
-            axes = axes.difference(x.attr.axes)
-        elif x.kind != "load":
-            total += cost(x) * points(axes)
-        free[x] = axes
+    costs: dict[Expr, int] = {}
+    for stage in kernel.stages:
+        costs |= stage.census.costs
+    total, sizes = 0, dict[frozenset[Axis], int]()
+    for x, n in costs.items():
+        axes = free_axes(x).union(x.attr.axes) if x.kind == "fold" else free_axes(x)
+        if axes not in sizes:
+            sizes[axes] = points(axes)
+        total += n * sizes[axes]
     return total
 
 

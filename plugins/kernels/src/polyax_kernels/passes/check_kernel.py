@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from polyax_kernels.ir.expr import BOOL, INT, Expr, Load, make, op, postorder, pretty, rewrite
-from polyax_kernels.ir.graph import Graph, KernelNode, points, rebuilt
+from polyax_kernels.ir.expr import BOOL, INT, Expr, Load, make, op, points, postorder, pretty, rewrite
+from polyax_kernels.ir.graph import Graph, KernelNode, rebuilt
 from polyax_kernels.ir.intervals import Interval, Intervals
 from polyax_kernels.ir.kernel import Stage, Store, store_roots
 from polyax_kernels.ir.origin import equations

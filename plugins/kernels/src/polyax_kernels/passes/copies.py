@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyax_kernels.ir.graph import Graph, KernelNode, Node, points
+from polyax_kernels.ir.expr import points
+from polyax_kernels.ir.graph import Graph, KernelNode, Node
 from polyax_kernels.ir.strides import contiguous_from
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax_kernels.ir.dependences import bodies, inits
-from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, postorder, rewrite
-from polyax_kernels.ir.graph import Graph, KernelNode, Node, own_point, points, pure_node
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, points, postorder, rewrite
+from polyax_kernels.ir.graph import Graph, KernelNode, Node, own_point, pure_node
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import steps_across, stride
 from polyax_kernels.passes.for_emission import offset

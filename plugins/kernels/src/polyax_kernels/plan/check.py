@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from polyax.ir.errors import InternalError
-from polyax_kernels.ir.expr import Expr
-from polyax_kernels.ir.graph import BranchNode, CallNode, ControlNode, Graph, KernelNode, LoopNode, points
+from polyax_kernels.ir.expr import Expr, points
+from polyax_kernels.ir.graph import BranchNode, CallNode, ControlNode, Graph, KernelNode, LoopNode
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import contiguous_from
 from polyax_kernels.passes.check import effects_out_of_order

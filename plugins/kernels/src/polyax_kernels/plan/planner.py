@@ -14,8 +14,8 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
-from polyax_kernels.ir.expr import Axis, Expr
-from polyax_kernels.ir.graph import BranchNode, CallNode, ControlNode, Graph, KernelNode, LoopNode, Node, points
+from polyax_kernels.ir.expr import Axis, Expr, points
+from polyax_kernels.ir.graph import BranchNode, CallNode, ControlNode, Graph, KernelNode, LoopNode, Node
 from polyax_kernels.ir.strides import contiguous_from
 from polyax_kernels.ir.work import bytes_moved, operations
 from polyax_kernels.plan.loops import Surroundings

@@ -13,7 +13,8 @@ import numpy as np
 from polyax.ir import blame
 from polyax.ir.aval import ShapedArray
 from polyax_kernels.emit import numpy as interpreter
-from polyax_kernels.ir.graph import BranchNode, CallNode, Graph, KernelNode, LoopNode, Node, points
+from polyax_kernels.ir.expr import points
+from polyax_kernels.ir.graph import BranchNode, CallNode, Graph, KernelNode, LoopNode, Node
 from polyax_kernels.ir.origin import rules
 from polyax_kernels.lower.choice import plugin_of
 from polyax_kernels.lower.fallback import on_host

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from polyax_kernels.ir.graph import KernelNode, Node, points
+from polyax_kernels.ir.expr import points
+from polyax_kernels.ir.graph import KernelNode, Node
 from polyax_kernels.ir.limits import Limits
 
 

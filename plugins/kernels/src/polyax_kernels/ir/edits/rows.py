@@ -7,11 +7,10 @@ and load values by all of their indices: what is scratch, and how it is addresse
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from polyax_kernels.ir.expr import Axis, Expr, const, index, op, rewriter
-from polyax_kernels.ir.graph import KernelNode, loads, row_node
-from polyax_kernels.ir.kernel import Stage, Store, map_stores
+from polyax_kernels.ir.expr import Axis, Expr, const, index, kept, op, rewriter
+from polyax_kernels.ir.graph import KernelNode, row_node
+from polyax_kernels.ir.kernel import Stage, Store, map_stores, with_stores
 from polyax_kernels.ir.simplify import Simplifier
 
 Rows = Mapping[Axis, Axis]
@@ -51,7 +50,7 @@ def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     """Whether two points are the same one."""
     if a == b:
         return True
-    simplified = Simplifier()
+    simplified = kept(Simplifier)
     return all(x is y or simplified(x) is simplified(y) for x, y in zip(a, b, strict=True))
 
 
@@ -64,6 +63,9 @@ def together(a: KernelNode, b: KernelNode, rows: Rows, outs: tuple[int, ...]) ->
 
 def under(node: KernelNode, rows: Rows) -> Iterator[Stage]:
     """The stages of ``node`` inside loops over the values of ``rows``; the rest of its grid becomes axes of each."""
+    if all(rows.get(a) is a for a in node.grid):
+        yield from node.stages
+        return
     for stage in node.stages:
         inner = {a: Axis(a.extent, a.name) for a in node.grid if a not in rows and a.extent != 1}
         moves = {index(a): const(0) for a in node.grid if a.extent == 1 and a not in rows}
@@ -82,9 +84,9 @@ def joined(stages: Iterable[Stage]) -> list[Stage]:
     known: set[int] = set()
     for stage in stages:
         stores = tuple([s for s in stage.stores if s.slot not in known])
-        known.update([s.slot for s in stores])
+        known.update(stage.writes)
         if stores:
-            _append(result, replace(stage, stores=stores))
+            _append(result, with_stores(stage, stores))
     return result
 
 
@@ -94,13 +96,13 @@ def _append(stages: list[Stage], stage: Stage) -> None:
     What stages without axes compute is written out where it is read: it is known to the whole row.
     """
     for earlier in stages:
-        if not earlier.axes:
-            stage = replace(stage, stores=_written_out(stage.stores, earlier.stores))
-    needs, place = reads(stage.stores), None
+        if not earlier.axes and not stage.reads.isdisjoint(earlier.writes):
+            stage = with_stores(stage, _written_out(stage.stores, earlier.stores))
+    place = None
     for n in range(len(stages) - 1, -1, -1):
         both = _one_loop(stages[n], stage)
         place = place if both is None else (n, both)
-        if needs & written(stages[n]):
+        if not stage.reads.isdisjoint(stages[n].writes):
             break
     if place is None:
         stages.append(stage)
@@ -114,7 +116,7 @@ def _one_loop(first: Stage, second: Stage) -> Stage | None:
         return None
     move = rewriter({index(a): index(b) for a, b in zip(second.axes, first.axes, strict=True)}.get)
     known = {s.slot: s.indices for s in first.stores}
-    for x in loads(second.stores):
+    for x in second.census.loads:
         at = known.get(x.attr.slot)
         if at is not None and not _same(tuple([move(i) for i in x.args[: len(at)]]), at):
             return None  # to find this out takes less than to write it all
@@ -134,12 +136,3 @@ def _written_out(stores: tuple[Store, ...], known: Iterable[Store]) -> tuple[Sto
         return op("select", x.args[-2], store.value, x.args[-1]) if x.attr.masked else store.value
 
     return map_stores(stores, rewriter(rule))
-
-
-def reads(stores: Iterable[Store]) -> set[int]:
-    """The values that are loaded."""
-    return {x.attr.slot for x in loads(stores)}
-
-
-def written(stage: Stage) -> set[int]:
-    return {s.slot for s in stage.stores}

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator
 
 from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
 from polyax_kernels.ir.edits.rows import aligned, together
-from polyax_kernels.ir.expr import Axis
-from polyax_kernels.ir.graph import KernelNode, Node, points
+from polyax_kernels.ir.expr import Axis, points
+from polyax_kernels.ir.graph import KernelNode, Node
 from polyax_kernels.ir.limits import DEFAULT, Limits
 
 

@@ -156,3 +156,27 @@ def test_pairs_of_any_kind_from_the_body_of_scan() -> None:
             total, sums = found.values() if name == "dict" else found
             assert type(found) is (dict if name == "dict" else Step)
             assert total == 4.0 and sums.tolist() == [1, 1, 2]
+
+
+def test_gradients_of_branches_that_are_not_taken_add_no_nan() -> None:
+    """Under ``vmap`` all branches run; what they divide by zero where they aren't chosen reaches no operand."""
+
+    def safe_root(x, scale):
+        return lax.cond(x < 1e-3, lambda: 0.0, lambda: scale * jnp.sqrt(x))
+
+    def total(xs, scale):
+        return jax.vmap(safe_root, (0, None))(xs, scale).sum()
+
+    xs = np.array([0.0, 4.0, 0.0, 9.0], dtype=np.float32)
+    for fun in (total, jax.jit(total)):
+        by_x, by_scale = jax.grad(fun, (0, 1))(xs, 2.0)
+        np.testing.assert_allclose(by_x, [0.0, 0.5, 0.0, 1 / 3], rtol=1e-6)
+        np.testing.assert_allclose(by_scale, 5.0, rtol=1e-6)
+
+
+def test_arrays_that_all_examples_of_a_branch_share_stay_shared() -> None:
+    def fun(x, weights):
+        return lax.cond(x[0] > 0, lambda: weights @ x, lambda: x)
+
+    program = jax.make_jaxpr(jax.vmap(fun, (0, None)))(jnp.ones((5, 3)), jnp.ones((3, 3)))
+    assert max(v.aval.size for e in program.eqns for v in e.outvars) == 15

@@ -18,12 +18,14 @@ from polyax.control.inner.lists import (
 )
 from polyax.control.inner.programs import derived, forwarded, pruned, reordered, run, share_consts, without_inputs
 from polyax.control.inner.typechecks import expect, expect_types
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dtypes import is_inexact
 from polyax.ir.effects import Effects, io_effect, join_effects, ordered_io_effect
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.ir.primitive import Primitive, ambient, def_rule
-from polyax.ops.basis import select_n
+from polyax.ops.basis import eq, select_n
 from polyax.ops.compare import ne
+from polyax.ops.convert import stop_gradient
 from polyax.ops.zeros import zeros_like_aval
 from polyax.trace.context import set_trace
 from polyax.trace.symbolic import is_undef
@@ -200,12 +202,23 @@ def _batch_index(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None]
             f"vmap-of-cond. With a batched predicate all branches run, and these have effects: {set(effects)}"
         )
 
+    guarded = [d is not None or aval_of(x).ndim == 0 for x, d in zip(args[1:], dims[1:], strict=True)]
+
     def select(index: Any, *operands: Any) -> list[Any]:
         which = ne(index, 0) if len(branches) == 2 else index
-        outs = [run(b, operands) for b in branches]
+        outs = [run(b, _guarded(eq(index, n), operands, guarded)) for n, b in enumerate(branches)]
         return [select_n(which, *cases) for cases in zip(*outs, strict=True)]
 
     return batch_flat(select, axis, args, dims)
+
+
+def _guarded(chosen: Any, operands: Sequence[Any], guarded: Sequence[bool]) -> list[Any]:
+    """Operands of a branch, which it has no derivative with respect to where it isn't ``chosen``: zero times what it
+    has there may be NaN. Arrays that all examples share stay shared, since each would need a copy of its own."""
+    return [
+        select_n(chosen, stop_gradient(x), x) if guard and is_inexact(aval_of(x).dtype) else x
+        for x, guard in zip(operands, guarded, strict=True)
+    ]
 
 
 @def_rule(cond_p, "dce")

@@ -105,6 +105,16 @@ def test_mapped_branches_all_show_their_values(ordered):
         polyax.vmap(lambda p: lax.cond(p, lambda: io_callback(double, SCALAR, 1.0), lambda: 1.0))(np.array([True]))
 
 
+def test_mapped_loops_refuse_what_would_be_called_for_examples_that_are_done():
+    def loop(start):
+        return lax.while_loop(lambda x: x < 8.0, lambda x: io_callback(double, SCALAR, x), start)
+
+    with pytest.raises(NotImplementedError, match="^Unordered IO effects not supported in while_loop"):
+        polyax.vmap(loop)(np.float32([1, 4]))
+    calls = polyax.vmap(lambda x: lax.fori_loop(0, 2, lambda _, x: io_callback(double, SCALAR, x), x))
+    assert calls(np.float32([1, 4])).tolist() == [4.0, 16.0]
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_what_is_computed_again_is_shown_again(ordered, capsys):
     def f(x):

@@ -9,7 +9,7 @@ from polyax.control.inner.lists import Mask, cut, fixpoint, kept, merged, nonzer
 from polyax.control.inner.programs import derived, hoisted, pruned, reordered, run, with_unused_inputs, without_inputs
 from polyax.control.inner.typechecks import expect_count, expect_program, expect_types
 from polyax.ir.aval import ShapedArray
-from polyax.ir.effects import Effects
+from polyax.ir.effects import Effects, io_effect
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import broadcast_in_dim, select_n
@@ -168,6 +168,11 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **pa
     body = batch_jaxpr(loop.body, axis, inner_dims, carried)[0]
     cond, (pred_dim,) = batch_jaxpr(loop.cond, axis, (*cond_dims, *at(carried)))
     if pred_dim is not None:
+        if io_effect in (*loop.cond.effects, *loop.body.effects):
+            raise NotImplementedError(
+                "Unordered IO effects not supported in while_loop with batched predicate: its body also runs for "
+                "examples that are done."
+            )
         cond, body = _any(cond), _where(cond, body, len(cond_consts), len(body_consts), axis.size)
         body_consts = [*cond_consts, *body_consts]
     return bind_while(cond, body, cond_consts, body_consts, init), list(at(carried))

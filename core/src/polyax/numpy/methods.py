@@ -29,7 +29,7 @@ from polyax.numpy import (
     ufuncs,
 )
 from polyax.numpy.at import AtIndexer
-from polyax.numpy.promotion import canonical_dtype
+from polyax.numpy.promotion import canonical_dtype, check_arraylike
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put, everywhere, from_host, part_with
 from polyax.runtime.running.repeated import repeating
@@ -188,11 +188,16 @@ def _rows(x: Any, positions: Iterable[int] | None) -> Iterator[Any]:
 
 
 def _contains(self: Any, item: Any) -> bool:
+    if item is None or isinstance(item, str):
+        raise TypeError(f"Array.__contains__: unsupported operand type {type(item)}.")
+    check_arraylike("Array.__contains__", item)
     if self.ndim != 1:
         raise ValueError(
             f"Array.__contains__: search array must be one-dimensional, got arr.shape={self.shape}. Write "
             "(arr == item).any()."
         )
+    if (shape := np.shape(item)) != ():
+        raise ValueError(f"Array.__contains__: query value must be a scalar, got query.shape={shape}")
     return bool(reductions.any(logic.equal(self, item)))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from polyax_kernels.ir.expr import Expr, points
 from polyax_kernels.ir.scalars import cost
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
+class Census(NamedTuple):
     """Of expressions that are evaluated a number of times."""
 
     loads: dict[Expr, int]

@@ -118,10 +118,14 @@ def _lift(x: ExprLike, like: Expr) -> Expr:
     return x if isinstance(x, Expr) else const(x, like.dtype)
 
 
+def _entries() -> dict[Any, Expr]:
+    assert _table.entries is not None, "expressions are made inside `with consing():`"
+    return _table.entries
+
+
 def make(kind: str, dtype: np.dtype, args: tuple[Expr, ...] = (), attr: Any = None) -> Expr:
     """The one expression with these parts."""
-    entries = _table.entries
-    assert entries is not None, "expressions are made inside `with consing():`"
+    entries = _entries()
     # 0.0 == -0.0, 1 == 1.0 == True, and NaN differs from itself: constants are told apart by their bits
     key = (kind, dtype, args, (type(attr), repr(attr)) if kind == "const" else attr)
     found = entries.get(key)
@@ -129,6 +133,15 @@ def make(kind: str, dtype: np.dtype, args: tuple[Expr, ...] = (), attr: Any = No
         found = Expr()
         found.kind, found.dtype, found.args, found.attr, found.free = kind, dtype, args, attr, None
         entries[key] = found
+    return found
+
+
+def _quick(key: Axis | int, make: Callable[[], Expr]) -> Expr:
+    """The index of an axis, or a constant index: what is asked for most has a key that is found quickly."""
+    entries = _entries()
+    found = entries.get(key)
+    if found is None:
+        found = entries[key] = make()
     return found
 
 
@@ -177,12 +190,17 @@ class Load(NamedTuple):
 
 
 def index(axis: Axis) -> Expr:
-    return make("index", INT, (), axis)
+    return _quick(axis, lambda: make("index", INT, (), axis))
 
 
 def const(value: Any, dtype: Any = INT) -> Expr:
     """A constant, rounded or wrapped to ``dtype``; ``attr`` is a Python bool, int or float."""
-    dtype = np.dtype(dtype)
+    if dtype is INT and type(value) is int:
+        return _quick(value, lambda: _const(value, INT))
+    return _const(value, np.dtype(dtype))
+
+
+def _const(value: Any, dtype: np.dtype) -> Expr:
     if dtype.kind in "iu":
         bits = 8 * dtype.itemsize
         value = int(value) % (1 << bits)

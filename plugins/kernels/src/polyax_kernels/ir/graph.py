@@ -76,7 +76,8 @@ class KernelNode:
 
     @property
     def name(self) -> str:
-        return "_".join(dict.fromkeys(self.primitives))[:48].rstrip("_") or "kernel"
+        whole = self.primitives[0] if len(self.primitives) == 1 else "_".join(dict.fromkeys(self.primitives))
+        return whole[:48].rstrip("_") or "kernel"
 
     @property
     def stores(self) -> tuple[Store, ...]:
@@ -270,8 +271,10 @@ def needed(stages: Sequence[Stage], outs: Iterable[int]) -> tuple[Stage, ...]:
 
 def _plain(grid: tuple[Axis, ...], stages: Sequence[Stage]) -> bool:
     """Whether all is stored at the grid point, which says everything of where it is computed."""
+    if len(stages) != 1 or stages[0].axes:
+        return False
     i = own_point(grid)
-    return len(stages) == 1 and not stages[0].axes and all(s.indices == i for s in stages[0].stores)
+    return all(s.indices == i for s in stages[0].stores)
 
 
 def update_node(

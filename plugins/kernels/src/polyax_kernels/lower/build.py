@@ -95,6 +95,7 @@ class _Builder:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.avals: list[ShapedArray] = []
+        self.nbytes: list[int] = []
         self.nodes: list[Node] = []
         self.literals: dict[int, Any] = {}
         self.bytes = 0
@@ -110,6 +111,7 @@ class _Builder:
 
     def value(self, aval: ShapedArray) -> int:
         self.avals.append(aval)
+        self.nbytes.append(aval.nbytes)
         return len(self.avals) - 1
 
     def literal(self, value: Any, aval: ShapedArray) -> int:
@@ -167,11 +169,11 @@ class _Builder:
             rule = frame.rule
         if isinstance(lowering, Replace):
             return self.replaced(frame, eqn, args, rule, lowering)
-        if not isinstance(lowering, Loop | Branch):
-            self.bytes += sum([a.aval.nbytes for a in eqn.invars]) + sum([v.aval.nbytes for v in eqn.outvars])
         origin = Origin(made.primitive.name, self.count, rule, eqn.source)
         self.count += 1
         found = self.results(frame, eqn, args, lowering, origin)
+        if not isinstance(lowering, Loop | Branch):
+            self.bytes += sum([self.nbytes[v] for v in (*args, *found)])
         if self.lines is not None:
             self.lines.append(Line(eqn, tuple(args), found))
         for var, value in zip(eqn.outvars, found, strict=True):

@@ -61,19 +61,21 @@ class Inliner:
         """Finds out what loads are, those first that others need."""
         waiting = [(x, None) for x in loads if x.attr.slot in self._bodies]
         bodies: dict[tuple[Expr, Expr | None], tuple[Expr, Expr | None]] = {}
+        """Of loads that wait for those in their bodies only."""
         while waiting:
-            x, mask = key = waiting[-1]
-            needed = self._unknown(x.args, mask)
-            if not needed and key not in bodies:
-                bodies[key] = self._body(x, mask)
-            if not needed:
-                body, inner = bodies[key]
-                needed = self._unknown((body,), inner)
-            if needed:
-                waiting += needed
+            x, mask = key = waiting.pop()
+            if x in self._known[mask]:
                 continue
-            self._known[mask][x] = self._value(x, mask, *bodies[key])
-            waiting.pop()
+            needed: list[tuple[Expr, Expr | None]] = []
+            if key not in bodies:
+                needed = self._unknown(x.args, mask)
+                if not needed:
+                    body, inner = bodies[key] = self._body(x, mask)
+                    needed = self._unknown((body,), inner)
+            if needed:
+                waiting += [key, *needed]
+            else:
+                self._known[mask][x] = self._value(x, mask, *bodies[key])
 
     def _unknown(self, roots: Sequence[Expr], mask: Expr | None) -> list[tuple[Expr, Expr | None]]:
         """The loads to be replaced that aren't known yet under a mask."""

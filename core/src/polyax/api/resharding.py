@@ -9,7 +9,7 @@ from typing import Any
 
 from polyax.api.ahead import ShapeDtypeStruct
 from polyax.api.arguments import shaped, wraps
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray, Typed, aval_of
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.consensus import anywhere
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
@@ -216,7 +216,7 @@ def _changed(mesh: AbstractMesh, axes: Any, kind: AxisType, caller: str) -> Abst
 
 def _told_on(x: Any, mesh: AbstractMesh) -> Any:
     """``x``, whose type tells no more than it does where the axes of the mesh have these types."""
-    if not hasattr(x, "aval"):
+    if not isinstance(x, Typed):
         return x
     aval = aval_of(x)
     if aval.told is None:

@@ -289,9 +289,8 @@ def aval_of(x: Any) -> ShapedArray:
       TypeError: ``x`` is no array type.
       ValueError: it has to become one first.
     """
-    aval = getattr(x, "aval", None)
-    if aval is not None:
-        return aval
+    if isinstance(x, Typed):
+        return x.aval
     kind = type(x)
     if kind in dtypes.PYTHON_SCALARS:
         return python_scalar_aval(kind)
@@ -310,7 +309,16 @@ def aval_of(x: Any) -> ShapedArray:
             "Triggering __jax_array__() during abstractification is no longer supported. To avoid this error, either "
             f"explicitly convert your {type(x).__name__} using polyax.numpy.asarray(), or register it as a pytree."
         )
+    if (aval := getattr(x, "aval", None)) is not None:  # what rules and programs have in place of arrays
+        return aval
     raise not_an_array(x)
+
+
+def unwrap(x: Any) -> Any:
+    """The array behind an object with the ``__jax_array__`` protocol; all else as it is."""
+    if isinstance(x, Typed) or not hasattr(x, "__jax_array__"):
+        return x
+    return x.__jax_array__()
 
 
 def not_an_array(x: Any, where: str = "") -> TypeError:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import aval_of, unwrap
 from polyax.ir.dtypes import PYTHON_SCALARS, as_dtype, is_complex, is_integer
 from polyax.lax import extrema
 from polyax.ops import basis, compare, convert, elementwise, slicing
@@ -102,6 +102,7 @@ def pow(x: Any, y: Any) -> Any:
 
 @functools.wraps(basis.convert_element_type)
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    operand = unwrap(operand)
     if new_dtype is not None and is_complex(aval_of(operand).dtype) and not is_complex(as_dtype(new_dtype)):
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
         operand = operand if type(operand) in PYTHON_SCALARS else convert.real(operand)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray, Typed, aval_of
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive, ambient, eval_trace
 from polyax.meshes.axes import AbstractMesh, AxisType
@@ -50,7 +50,7 @@ def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **
     mesh = sharding.mesh.abstract_mesh
     check_placed(sharding, compute.__name__)
     if sharding.spec.unreduced:
-        _check_summed(sharding.spec, [aval_of(x) for x in operands if hasattr(x, "aval") or isinstance(x, np.ndarray)])
+        _check_summed(sharding.spec, [aval_of(x) for x in operands if isinstance(x, (Typed, np.ndarray))])
     inside = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
 
     def placed(*operands: Any) -> Any:
@@ -85,7 +85,7 @@ def _untold(operand: Any) -> Any:
     """An operand, or those in a tuple such as an index."""
     if type(operand) is tuple:
         return tuple(map(_untold, operand))
-    return untyped(operand) if hasattr(operand, "aval") else operand
+    return untyped(operand) if isinstance(operand, Typed) else operand
 
 
 def _check_summed(spec: PartitionSpec, avals: Sequence[ShapedArray]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import Typed, aval_of
 from polyax.ir.config import config
 from polyax.ir.refs import met
 from polyax.lax import lenient as lax
@@ -112,7 +112,7 @@ def asarray(
 
 
 def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
-    if hasattr(x, "aval"):
+    if isinstance(x, Typed):
         return _from_array(x, dtype, copy)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
@@ -169,7 +169,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         dtype = result_dtype(*map(_numeric, arrays))[0] if leaves else dtypes.default_float()
     if any(map(is_traced, leaves)) or dtypes.is_extended(dtype) or any(getattr(v, "committed", False) for v in leaves):
         return _stacked(x, dtype)
-    if not any(hasattr(leaf, "aval") for leaf in leaves):
+    if not any(isinstance(leaf, Typed) for leaf in leaves):
         return from_host(_checked_host_array(x, dtype))
     try:
         return from_host(_checked_host_array(_to_host(x), dtype))

@@ -12,7 +12,7 @@ from typing import Any
 
 from polyax.control.folds.scatter_apply import applied
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import Typed, aval_of
 from polyax.ir.config import config
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import placed_as, retyped, with_out_sharding
@@ -172,7 +172,7 @@ def _common(x: Any, values: Any) -> tuple[Any, Any]:
             "error.",
             FutureWarning,
         )
-    if not hasattr(values, "aval") and dtype == x.dtype and not dtypes.is_extended(dtype):
+    if not isinstance(values, Typed) and dtype == x.dtype and not dtypes.is_extended(dtype):
         return x, convert(values, dtype)
     first, second = promote_dtypes(x, values)
     return first, convert(second, dtype)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyax.ir import dtypes, errors
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import Typed, aval_of
 from polyax.ir.dims import dim_index, is_symbolic_dim, slice_indices
 from polyax.numpy.arrays import asarray
 from polyax.numpy.promotion import is_traced, unwrap
@@ -127,7 +127,7 @@ def _array_entry(e: Any) -> Any:
     elif isinstance(e, (float, complex)):
         raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {np.asarray(e).dtype}")
     e = unwrap(e)
-    if not hasattr(e, "aval") and not isinstance(e, (np.ndarray, np.generic)):
+    if not isinstance(e, Typed) and not isinstance(e, (np.ndarray, np.generic)):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid "
             f"indices. Got {e}"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import Typed, aval_of
 from polyax.ir.config import config
 from polyax.ir.dims import is_symbolic_dim, max_dim, min_dim
 from polyax.ir.errors import InconclusiveDimensionOperation
@@ -297,7 +297,7 @@ def plan_gather(parsed: ParsedIndex, shape: tuple[int, ...], wrap: bool) -> Gath
 
 def _positions(index: Any, size: int, wrap: bool) -> Any:
     """int32 positions; negative ones count from the end if ``wrap``."""
-    if not hasattr(index, "aval"):
+    if not isinstance(index, Typed):
         index = np.asarray(index)
         index = index.astype(np.int64) if index.dtype.itemsize < 8 else index  # which holds all sizes
         from_end = wrap and bool((index < 0).any())
@@ -324,7 +324,7 @@ def _spread(positions: Any, at: int, batch: tuple[int, ...]) -> Any:
     shape = (*batch, 1)
     have = shape_of(positions)
     aligned = (1,) * at + have + (1,) * (len(shape) - at - len(have))
-    if not hasattr(positions, "aval"):
+    if not isinstance(positions, Typed):
         return np.broadcast_to(np.reshape(positions, aligned), shape)
     return broadcast_to(lax.reshape(positions, aligned), shape)
 
@@ -367,7 +367,7 @@ def take(
         raise ValueError(f"Invalid mode '{mode}' for np.take")
     if mode == "wrap":
         indices, mode = wrapped(indices, a.shape[axis]), "clip"
-    index = (slice(None),) * axis + (indices if hasattr(indices, "aval") else np.asarray(indices),)
+    index = (slice(None),) * axis + (indices if isinstance(indices, Typed) else np.asarray(indices),)
     wrap = mode != "clip"
     return getitem(
         a, index, mode=mode or "fill", fill_value=fill_value, unique_indices=unique_indices,
@@ -376,7 +376,7 @@ def take(
 
 
 def wrapped(indices: Any, size: int) -> Any:
-    if not hasattr(indices, "aval"):
+    if not isinstance(indices, Typed):
         return np.mod(indices, size)
     return lax.rem(lax.add(lax.rem(indices, size), size), size)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import errors
+from polyax.ir.aval import Typed
 from polyax.ir.dims import is_symbolic_dim
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
@@ -38,7 +39,7 @@ def _operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
     Raises:
       ValueError: there are none.
     """
-    if hasattr(arrays, "aval") or isinstance(arrays, np.ndarray):
+    if isinstance(arrays, (Typed, np.ndarray)):
         arrays = list(as_array(arrays)) if shape_of(arrays) else [arrays]
     elif not isinstance(arrays, Sequence):
         raise TypeError(f"jnp.{name}: expected a sequence of arrays, got {type(arrays)}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.refs import AbstractRef, is_ref
 from polyax.lax import lenient as lax
 from polyax.meshes.current import without_mesh
@@ -36,7 +36,7 @@ from polyax.runtime.running.repeated import repeating
 from polyax.trace.operators import install_operators
 from polyax.trace.tracer import Tracer
 
-_OPERANDS = (int, float, complex, np.generic, np.ndarray)
+_OPERANDS = (Typed, int, float, complex, np.generic, np.ndarray)
 _SEQUENCES = (list, tuple)
 
 
@@ -45,7 +45,7 @@ _SEQUENCES = (list, tuple)
 
 def _operand(other: Any) -> Any:
     """What an operator can work with, or None: the other operand then gets its turn."""
-    if hasattr(other, "aval") or isinstance(other, _OPERANDS):
+    if isinstance(other, _OPERANDS):
         return other
     return other.__jax_array__() if hasattr(other, "__jax_array__") else None
 

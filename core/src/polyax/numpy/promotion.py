@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from polyax.ir import dtypes, errors
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import Typed, aval_of, unwrap
 from polyax.ir.config import config
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
 from polyax.ir.jaxpr import is_literal_value
@@ -31,21 +31,14 @@ _SCALARS = (bool, int, float, complex)
 
 def is_arraylike(x: Any) -> bool:
     """Arrays, tracers, NumPy arrays and scalars; not lists, tuples or None."""
-    return hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic, *_SCALARS)) or hasattr(x, "__jax_array__")
+    return isinstance(x, (Typed, np.ndarray, np.generic, *_SCALARS)) or hasattr(x, "__jax_array__")
 
 
 def check_arraylike(name: str, *args: Any) -> None:
     """Raises ``TypeError`` naming the first argument of ``name`` that is no array."""
     for position, arg in enumerate(args):
-        if not is_arraylike(arg) or (met.any and is_ref(arg)):
+        if not is_arraylike(arg) or (met.any and is_ref(_type_of(arg))):
             raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(arg)} at position {position}.")
-
-
-def unwrap(x: Any) -> Any:
-    """The array behind an object with the ``__jax_array__`` protocol."""
-    if hasattr(x, "aval") or not hasattr(x, "__jax_array__"):
-        return x
-    return x.__jax_array__()
 
 
 def ensure_array(name: str, x: Any) -> Any:
@@ -59,7 +52,7 @@ def ensure_array(name: str, x: Any) -> Any:
 
 def as_array(x: Any) -> Any:
     """Host values on the default device; arrays and tracers as they are."""
-    return x if hasattr(x, "aval") else from_data(x)
+    return x if isinstance(x, Typed) else from_data(x)
 
 
 def from_data(x: Any) -> Any:
@@ -79,7 +72,7 @@ def ensure_arrays(name: str, *args: Any) -> list[Any]:
 
 def convert(x: Any, dtype: DType, weak_type: bool = False) -> Any:
     """``x`` with this dtype and weak type; host scalars stay host scalars, so that jaxprs print them in place."""
-    if hasattr(x, "aval"):
+    if isinstance(x, Typed):
         aval = x.aval
         if aval.dtype == dtype and aval.weak_type == weak_type:
             return x
@@ -226,10 +219,15 @@ def _stays(dtype: DType, to: Callable[[DType], DType]) -> bool:
     return not dtypes.is_extended(dtype) and dtype != dtypes.float0 and to(dtype) == dtype
 
 
+def _type_of(x: Any) -> Any:
+    """The aval of an array or a tracer, else None: what only hands on the attributes of an array isn't one."""
+    return x.aval if isinstance(x, Typed) else None
+
+
 def _ready(args: tuple[Any, ...], to: Callable[[DType], DType]) -> list[Any] | None:
     """The arguments of the two common cases, arrays that agree and an array with a Python scalar; else None."""
     x, y = args[0], args[-1]
-    first, last = getattr(x, "aval", None), getattr(y, "aval", None)
+    first, last = _type_of(x), _type_of(y)
     if first is not None and last is not None:
         alike = first.dtype == last.dtype and first.weak_type == last.weak_type
         flat = len(first.shape) == len(last.shape) or not first.shape or not last.shape
@@ -274,9 +272,9 @@ def promote_args_numeric(name: str, *args: Any) -> list[Any]:
 
 def of_one_dtype(name: str, *args: Any, to: Callable[[DType], DType] = same) -> list[Any]:
     """Checked arguments as arrays of one dtype, whose shapes stay as they are."""
-    first = getattr(args[0], "aval", None)
+    first = _type_of(args[0])
     if first is not None and _stays(first.dtype, to):  # the common case, that they are such
-        others = [getattr(x, "aval", None) for x in args[1:]]
+        others = [_type_of(x) for x in args[1:]]
         if all(a is not None and a.dtype == first.dtype and a.weak_type == first.weak_type for a in others):
             return list(args)
     check_arraylike(name, *args)
@@ -342,7 +340,7 @@ def index_of(x: Any, what: str) -> int:
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    return x.aval.shape if hasattr(x, "aval") else np.shape(x)
+    return x.aval.shape if isinstance(x, Typed) else np.shape(x)
 
 
 concrete_shape = shape_tuple

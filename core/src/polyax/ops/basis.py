@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray, Typed, aval_of
 from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
 from polyax.ir.errors import InconclusiveDimensionOperation
@@ -197,13 +197,13 @@ def convert_element_type(operand: Array, new_dtype: Any) -> Array:
 
 def as_is(x: Array) -> Array:
     """``x`` as an array, of the type that it has: in programs a scalar needs no equation for that."""
-    return x if hasattr(x, "aval") else convert(x, aval_of(x).dtype, aval_of(x).weak_type)
+    return x if isinstance(x, Typed) else convert(x, aval_of(x).dtype, aval_of(x).weak_type)
 
 
 def convert(operand: Array, dtype: DType, weak_type: bool = False) -> Array:
     """``operand`` as ``dtype`` and ``weak_type``; itself if it is so already."""
     aval = aval_of(operand)
-    if aval.dtype == dtype and aval.weak_type == weak_type and hasattr(operand, "aval"):
+    if aval.dtype == dtype and aval.weak_type == weak_type and isinstance(operand, Typed):
         return operand
     return convert_element_type_p.bind1(operand, new_dtype=dtype, weak_type=bool(weak_type))
 
@@ -248,14 +248,14 @@ def reshape(
                 f"got dimensions {tuple(dimensions)} for shape {np.shape(operand)}."
             )
         operand = transpose(operand, dimensions)
-    if np.shape(operand) == new_sizes and hasattr(operand, "aval"):
+    if np.shape(operand) == new_sizes and isinstance(operand, Typed):
         return operand
     return reshape_p.bind1(operand, new_sizes=new_sizes, dimensions=None)
 
 
 def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
     """``array`` without the given dimensions, which must have size 1."""
-    if not dimensions and hasattr(array, "aval"):
+    if not dimensions and isinstance(array, Typed):
         return array
     ndim = np.ndim(array)
     dims = tuple(sorted(canonical_axis(d, ndim) for d in dimensions))
@@ -278,7 +278,7 @@ def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:
 def transpose(operand: Array, permutation: Iterable[int]) -> Array:
     """``operand`` with dimension ``permutation[i]`` as its dimension ``i``."""
     permutation = tuple(map(index, permutation))
-    if permutation == tuple(range(np.ndim(operand))) and hasattr(operand, "aval"):
+    if permutation == tuple(range(np.ndim(operand))) and isinstance(operand, Typed):
         return operand
     return transpose_p.bind1(operand, permutation=permutation)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
 from polyax.ops.basis import broadcast_in_dim, canonical_axis, match_axis, reshape, shape_tuple, squeeze
@@ -32,7 +32,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """``operands`` joined along ``dimension``; their other sizes are equal."""
     if len(operands) == 0:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
-    if len(operands) == 1 and hasattr(operands[0], "aval"):
+    if len(operands) == 1 and isinstance(operands[0], Typed):
         return operands[0]
     return concatenate_p.bind1(*operands, dimension=index(dimension))
 

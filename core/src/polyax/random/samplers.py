@@ -12,7 +12,7 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import Typed, aval_of
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
@@ -212,7 +212,7 @@ def _refuse_beyond(name: str, bound: Any) -> None:
 def _integer_bounds(minval: Any, maxval: Any, dtype: Any) -> tuple[Any, Any, Any]:
     """Both bounds clipped to the dtype, and whether the upper one lay beyond its largest number."""
     info = dtypes.iinfo(dtype)
-    if not any(hasattr(unwrap(x), "aval") for x in (minval, maxval)):
+    if not any(isinstance(unwrap(x), Typed) for x in (minval, maxval)):
         low, high = (np.trunc(np.asarray(x)).astype(object) for x in (minval, maxval))
         clipped = [np.clip(x, int(info.min), int(info.max)).astype(dtype) for x in (low, high)]
         return clipped[0], clipped[1], np.asarray(high > int(info.max), bool)

@@ -12,6 +12,7 @@ from polyax.control.inner.bodies import Traced, traced
 from polyax.control.inner.differences import alike, branch_results, check_same
 from polyax.control.inner.programs import share_consts
 from polyax.control.inner.structure import check_index, check_predicate, weaknesses, with_weak_types
+from polyax.ir.aval import unwrap
 from polyax.ir.config import config
 from polyax.ir.jaxpr import is_literal_value
 from polyax.ops.basis import convert_element_type
@@ -53,6 +54,7 @@ def cond(
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
         raise TypeError("cond predicate is None")
+    pred = unwrap(pred)
     aval = check_predicate(pred)
     if config.disable_jit and not isinstance(pred, Tracer):
         return (true_fun if pred else false_fun)(*operands)

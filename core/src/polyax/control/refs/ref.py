@@ -18,7 +18,9 @@ class _RefType(type):
     """Tracers of references are references to ``isinstance``, as in JAX."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return type.__instancecheck__(cls, instance) or (cls is Ref and is_ref(instance))
+        return type.__instancecheck__(cls, instance) or (
+            cls is Ref and isinstance(instance, Typed) and is_ref(instance)
+        )
 
 
 class Ref(Typed, metaclass=_RefType):

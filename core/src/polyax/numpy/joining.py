@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from operator import index
 from typing import Any
 
@@ -33,16 +33,29 @@ from polyax.ops.joining import refuse_unequal
 __all__ = ["append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat", "stack", "vstack"]
 
 
+def _several(name: str, arrays: Any) -> list[Any]:
+    """The arrays of a sequence, of an array along its first dimension, or of whatever else can be gone through again.
+
+    Raises:
+      TypeError: it can't.
+    """
+    if isinstance(arrays, (Typed, np.ndarray)):
+        return list(as_array(arrays)) if shape_of(arrays) else [arrays]
+    try:
+        if not isinstance(arrays, Iterator):
+            return list(arrays)
+    except TypeError:
+        pass
+    raise TypeError(f"jnp.{name}: expected a sequence of arrays, got {type(arrays)}")
+
+
 def _operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
     """The arrays to join, of one dtype.
 
     Raises:
       ValueError: there are none.
     """
-    if isinstance(arrays, (Typed, np.ndarray)):
-        arrays = list(as_array(arrays)) if shape_of(arrays) else [arrays]
-    elif not isinstance(arrays, Sequence):
-        raise TypeError(f"jnp.{name}: expected a sequence of arrays, got {type(arrays)}")
+    arrays = _several(name, arrays)
     if not arrays:
         raise ValueError(f"Need at least one array to {name}.")
     arrays = ensure_arrays(name, *arrays)
@@ -93,10 +106,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return lax.concatenate([lax.expand_dims(a, (axis,)) for a in operands], axis)
 
 
-def _stacked(arrays: Any, axis: Callable[[int], int], at_least: Callable[..., Any], dtype: Any) -> Any:
-    if not isinstance(arrays, Sequence) and not shape_of(arrays):
-        raise TypeError(f"expected a sequence of arrays, got {type(arrays)}")
-    parts = [at_least(a) for a in arrays]
+def _stacked(name: str, arrays: Any, axis: Callable[[int], int], at_least: Callable[..., Any], dtype: Any) -> Any:
+    parts = [at_least(a) for a in _several(name, arrays)]
     return concatenate(parts, axis(parts[0].ndim) if parts else 0, dtype)
 
 
@@ -107,7 +118,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     >>> jnp.vstack([jnp.arange(2), jnp.ones(2, int)]).tolist()
     [[0, 1], [1, 1]]
     """
-    return _stacked(tup, lambda _: 0, atleast_2d, dtype)
+    return _stacked("vstack", tup, lambda _: 0, atleast_2d, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
@@ -117,12 +128,12 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     >>> jnp.hstack([jnp.arange(2), jnp.ones(2, int)]).tolist()
     [0, 1, 1, 1]
     """
-    return _stacked(tup, lambda ndim: 0 if ndim == 1 else 1, atleast_1d, dtype)
+    return _stacked("hstack", tup, lambda ndim: 0 if ndim == 1 else 1, atleast_1d, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays behind each other: along the third dimension."""
-    return _stacked(tup, lambda _: 2, atleast_3d, dtype)
+    return _stacked("dstack", tup, lambda _: 2, atleast_3d, dtype)
 
 
 def column_stack(tup: Any) -> Any:
@@ -132,7 +143,7 @@ def column_stack(tup: Any) -> Any:
         a = atleast_1d(a)
         return lax.reshape(a, (a.size, 1)) if a.ndim == 1 else a
 
-    return _stacked(tup, lambda _: 1, column, None)
+    return _stacked("column_stack", tup, lambda _: 1, column, None)
 
 
 def block(arrays: Any) -> Any:

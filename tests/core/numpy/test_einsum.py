@@ -63,3 +63,18 @@ BAD = {
 def test_what_is_wrong_with_subscripts(subscripts):
     with pytest.raises(ValueError, match=BAD[subscripts]):
         jnp.einsum(subscripts, jnp.ones(3))
+
+
+@pytest.mark.parametrize("labels", [("x", "y", "z"), ("z", "y", "a"), (-1, -2, -3), (100, 200, 300)])
+def test_dimensions_have_labels_of_any_kind(labels: tuple[object, object, object]) -> None:
+    i, j, k = labels
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(jnp.einsum(a, [i, j], b, [j, k], [k, i]), (a @ b).T)
+    implicit = jnp.einsum(a, [i, j], b, [j, k])
+    np.testing.assert_array_equal(implicit, a @ b if sorted(labels).index(i) < sorted(labels).index(k) else (a @ b).T)
+    np.testing.assert_array_equal(jnp.einsum(a, [..., j], b, [j, k], [..., k]), a @ b)
+
+
+def test_labels_are_of_one_kind() -> None:
+    with pytest.raises(TypeError, match="comparable"):
+        jnp.einsum(np.ones((2, 3)), ["x", 1], np.ones((3, 4)), [1, "z"])

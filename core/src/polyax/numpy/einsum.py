@@ -77,18 +77,27 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
 
 def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """The form with letters; the other one gives operands and lists of numbers in turn."""
+    """The form with letters; the other one gives operands and lists of labels in turn, whose order is that of letters.
+
+    Raises:
+      TypeError: labels can't be compared.
+    """
     if isinstance(subscripts, str):
         return subscripts, tuple(operands)
     flat = [subscripts, *operands]
     output = flat.pop() if len(flat) % 2 else None
     arrays, axes = flat[::2], flat[1::2]
-    text = ",".join(map(_letters, axes))
-    return (text if output is None else f"{text}->{_letters(output)}"), tuple(arrays)
+    labels = _sorted({a for of_one in axes for a in of_one if a is not Ellipsis})
+    letters = dict(zip([Ellipsis, *labels], ["...", *string.ascii_letters], strict=False))
+    text = ",".join("".join(letters[a] for a in of_one) for of_one in axes)
+    return (text if output is None else f"{text}->{''.join(letters[a] for a in output)}"), tuple(arrays)
 
 
-def _letters(axes: Sequence[Any]) -> str:
-    return "".join("..." if a is Ellipsis else string.ascii_letters[a] for a in axes)
+def _sorted(labels: set[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError as e:
+        raise TypeError(f"Labels of dimensions have to be comparable, as numbers or texts are: {e}") from None
 
 
 def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:

@@ -212,3 +212,14 @@ def test_result_types_and_weakness(args, dtype, weak):
 def test_the_type_of_bfloat16_makes_scalars():
     assert polyax.dtypes.bfloat16 is ml_dtypes.bfloat16 and polyax.dtypes.bfloat16(1.5) == 1.5
     assert np.dtype(polyax.dtypes.bfloat16) == dtypes.bfloat16
+
+
+@pytest.mark.parametrize("a", [np.generic, np.number, np.integer, np.floating, np.complexfloating])
+@pytest.mark.parametrize("b", [np.generic, np.number, np.inexact, np.signedinteger, np.float32, "float32"])
+def test_classes_of_types_stand_below_others(a: type, b: Any) -> None:
+    assert jnp.issubdtype(a, b) == np.issubdtype(a, b) == polyax.dtypes.issubdtype(a, b)
+
+
+def test_arrays_are_of_the_kind_of_their_elements() -> None:
+    for x in (jnp.ones(3), np.ones(3, np.float32)):
+        assert jnp.isdtype(x, "real floating") and not jnp.isdtype(x, ("integral", "bool"))

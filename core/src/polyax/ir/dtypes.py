@@ -155,8 +155,17 @@ def full_name(dtype: DType) -> str:
     return "float0" if dtype == float0 else dtype.name
 
 
+CLASSES = {
+    np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating,
+    np.complexfloating, np.flexible, np.character,
+}  # fmt: skip
+"""NumPy's classes of types that are no type of arrays."""
+
+
 def issubdtype(dtype: Any, kind: Any) -> bool:
     """``np.issubdtype`` that knows bfloat16 and extended types."""
+    if dtype in CLASSES:
+        return isinstance(kind, type) and issubclass(dtype, kind)
     dtype = as_dtype(dtype)
     if is_extended(dtype):
         return isinstance(kind, type) and issubclass(dtype.type, kind)

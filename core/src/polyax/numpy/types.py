@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from polyax.ir import dtypes
+from polyax.ir.aval import Typed
 from polyax.numpy.arrays import asarray
 from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, exact, is_arraylike, unwrap
 from polyax.runtime.arrays.placing import on_mesh_in_force
@@ -195,13 +196,16 @@ _KINDS: dict[str, frozenset[Any]] = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether ``dtype`` is of a kind of the array API standard, such as ``'integral'``, or is that dtype.
+    """Whether ``dtype``, or that of an array, is of a kind of the array API standard, such as ``'integral'``.
+
+    ``kind`` may also be a dtype, or a tuple of which one has to fit.
 
     Raises:
       ValueError: an unknown kind.
     """
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(_is_kind(dtypes.as_dtype(dtype), k) for k in kinds)
+    found = dtypes.as_dtype(dtype.dtype if isinstance(dtype, (Typed, np.ndarray)) else dtype)
+    return any(_is_kind(found, k) for k in kinds)
 
 
 def _is_kind(dtype: Any, kind: Any) -> bool:

@@ -57,6 +57,21 @@ from jax._src.interpreters import partial_eval
 doubled = jax.make_jaxpr(lambda x: x * 2)(1.0)
 assert core.jaxpr_as_fun(partial_eval.close_jaxpr(doubled.jaxpr))(3.0)[0] == 6.0
 import inspect
+import pickle
+from jax._src.literals import TypedComplex, TypedFloat, TypedInt
+for made, base in ((TypedInt(3, jnp.dtype("int32")), int), (TypedFloat(2.5, jnp.dtype("float32")), float)):
+    again = pickle.loads(pickle.dumps(made))
+    assert isinstance(again, base) and again == made and again.dtype == made.dtype and again.aval.weak_type
+assert repr(TypedComplex(1j, jnp.dtype("complex64"))) == "TypedComplex(1j, dtype=complex64)"
+from jax._src.public_test_util import check_close
+check_close({"a": jnp.ones(3), "b": 2}, {"a": jnp.ones(3) + 1e-6, "b": 2})
+check_close(jnp.ones(2), jnp.ones(2) + 1e-3, atol={"float32": 1e-3, "float64": 0}, rtol={"float32": 1e-3})
+for wrong in ((jnp.ones(3), jnp.ones(3) + 1e-3), (jnp.ones(3), jnp.ones(1)), (1, 2)):
+    try:
+        check_close(*wrong)
+    except AssertionError:
+        continue
+    raise SystemExit(f"{wrong} are told to be close")
 sig = inspect.signature(lambda x, *, y=0, z=1: x)
 assert infer_argnums_and_argnames(sig, 0, None) == ((0,), ("x",))
 assert infer_argnums_and_argnames(sig, None, ["x", "y"]) == ((0,), ("x", "y"))

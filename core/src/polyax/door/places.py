@@ -126,7 +126,7 @@ _PRIVATE = {
     "partition_spec": ("polyax.sharding",),
     "pjit": ("polyax", "polyax.extend.core.primitives", "polyax.sharding"),
     "prng": ("polyax.random", "polyax.ir.prng"),
-    "public_test_util": ("polyax.test_util",),
+    "public_test_util": ("polyax.test_util", "polyax.testing.closeness"),
     "random": ("polyax.random",),
     "scipy": ("polyax.scipy",),
     "sharding": ("polyax.sharding",),

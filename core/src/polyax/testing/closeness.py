@@ -13,7 +13,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.trace.paths import differences, keystr, tree_leaves_with_path
-from polyax.trace.tree import tree_leaves, tree_structure
+from polyax.trace.tree import tree_leaves, tree_map, tree_structure
 
 Tolerance = float | dict[Any, float] | None
 TOLERANCES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5}
@@ -91,3 +91,39 @@ def wide(x: Any) -> np.ndarray:
     """As double precision, complex if it is."""
     x = np.asarray(x)
     return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
+
+
+# --- pytrees of libraries ------------------------------------------------------------------------------------------
+
+EXACT = {"bfloat16": 1e-2, "float16": 1e-3, "float32": 1e-6, "float64": 1e-15}
+"""What ``check_close`` allows by default."""
+
+
+def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = "") -> None:
+    """Compares the leaves of two pytrees.
+
+    Args:
+      atol, rtol: what is allowed for each of an array's elements, a number or by dtype, for sums over all of them are
+        as imprecise; by default, what suits the dtype, which for integers is nothing.
+
+    Raises:
+      AssertionError: shapes differ, or values by more than that.
+    """
+
+    def compare(x: Any, y: Any) -> None:
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.shape == y.shape, f"{x.shape} isn't {y.shape}. {err_msg}"
+        allowed = [x.size * max(_allowed(x.dtype, tol), _allowed(y.dtype, tol)) for tol in (atol, rtol)]
+        pair = [a.astype(np.float32) if a.dtype == dtypes.bfloat16 or a.dtype in dtypes.NARROW else a for a in (x, y)]
+        np.testing.assert_allclose(*pair, atol=allowed[0], rtol=allowed[1], err_msg=err_msg)
+
+    tree_map(compare, xs, ys)
+
+
+def _allowed(dtype: Any, given: Any) -> float:
+    if given is not None and not isinstance(given, dict):
+        return given
+    dtype = dtypes.canonicalize(dtype)
+    asked = {np.dtype(name): tol for name, tol in (given or {}).items()}
+    narrow = 1e-1 if dtypes.is_inexact(dtype) else 0.0
+    return asked.get(dtype, EXACT.get(dtypes.real_part(dtype).name, narrow))

@@ -34,6 +34,8 @@ What holds for all of them:
 * Indices out of bounds: `dynamic_slice` and `dynamic_update_slice` move the whole slice inside; `gather` and `scatter`
   do as their `mode` says.
 * Sums may be made in any order; results of 16-bit floats are rounded once.
+* Numbers below the least normal one are kept, as NumPy keeps them, where the device has them; on processors XLA makes
+  zeros of them. Some processors take a hundred times as long for an operation that gives one.
 
 The last columns: the parameters, and the dtypes for which kernels have it as one scalar operation.
 """

@@ -146,7 +146,11 @@ def _read_rows(module: Module, kind: BlockKind) -> None:
         with b.when(step.compare("==", 1)), b.loop(0, length, step=kind.lanes) as i:
             mask = between(b, i, kind.lanes, r.begin, r.end)
             b.store_lanes(kind.load(kind.at(r.source, i), mask), kind.at(r.target, i), None)
-        with b.when(step.compare("!=", 1)):
+        with b.when(step.compare("==", 2)), b.loop(0, length, step=kind.lanes) as i:
+            masks = [between(b, i * 2 + n, kind.lanes, r.begin * 2, r.end * 2 - 1) for n in (0, kind.lanes)]
+            first, second = (kind.load(kind.at(r.source, i * 2 + n * kind.lanes), m) for n, m in enumerate(masks))
+            b.store_lanes(b.mixed(first, second, range(0, 2 * kind.lanes, 2)), kind.at(r.target, i), None)
+        with b.when(step > 2):
             with b.loop(0, length, step=kind.lanes) as i:
                 b.store_lanes(zero, kind.at(r.target, i), None)
             with b.loop(r.begin, r.end) as i:

@@ -265,6 +265,21 @@ def test_one_large_argument_among_small_ones(lanes: int, type: str) -> None:
     np.testing.assert_allclose(compiled("sin", type=type)(x), np.sin(x.astype(float)), **near)
 
 
+@pytest.mark.parametrize("lanes", [False, True])
+@pytest.mark.parametrize("name, type", [(n, t) for n in ("exp", "exp2", "logistic") for t in DTYPES])
+def test_subnormal_results(name: str, type: str, lanes: bool) -> None:
+    """They are counted: alone, all together, one among others; and what is below them is zero."""
+    limits, base = np.finfo(DTYPES[type]), 2 if name == "exp2" else np.e
+    least, first = (float(n) * np.log(2) / np.log(base) for n in (limits.minexp - limits.nmant - 1, limits.minexp))
+    x = np.concatenate([np.linspace(least - 1, first + 1, 1000), [0.5] * 33, [first - 3], [-1.0] * 31, [-1e9, -np.inf]])
+    x = x.astype(DTYPES[type])
+    mp.mp.prec = 120
+    exact = [UNARY[name](mp.mpf(float(v))) if v > -1e9 else mp.mpf(0) for v in x]
+    got = compiled(name, type=type, lanes=lanes)(x)
+    assert ulps(got, exact).max() <= 2
+    assert (got[-2:] == 0).all() and ((got > 0) & (got < limits.tiny)).sum() > 100
+
+
 LONG = [(name, type) for type, known in (("float", table.FLOAT), ("double", table.DOUBLE)) for name in known]
 
 

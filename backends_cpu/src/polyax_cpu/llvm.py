@@ -453,6 +453,12 @@ class Builder:
         kind = vector(value.type, value.lanes)
         return self.emit(value.type, f"phi {kind} [{value.name}, %{last}], [{other.name}, %{before}]", value.lanes)
 
+    def rarely(self, condition: IrValue, then: Callable[[], IrValue], other: IrValue) -> IrValue:
+        """``then()`` in lanes where ``condition`` holds, else ``other``. Vectors ask whether it holds anywhere; loops
+        over single numbers become vectors if there are no branches in them."""
+        value = lambda: self.select(condition, then(), other)
+        return value() if condition.lanes == 1 else self.choose(self.any(condition), value, other)
+
     def carry(
         self,
         start: IrValue,

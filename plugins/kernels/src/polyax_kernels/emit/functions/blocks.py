@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 INF = float("inf")
 NAN = float("nan")
+LEAST = {"float": 149, "double": 1074}  # the least number is two to this power, inverted
 MAGIC = {"float": 1.5 * 2**23, "double": 1.5 * 2**52}  # adding it rounds to an integer, held in the low bits
 
 
@@ -19,7 +20,8 @@ class Value(Protocol):
 
     @property
     def b(self) -> Any:
-        """``select(condition, x, y)``; by LLVM's names ``convert(operation, x, type)`` and ``intrinsic(name, *xs)``;
+        """``select(condition, x, y)``; ``rarely(condition, then, x)``: ``then()`` where a condition holds that hardly
+        ever does, else ``x``; by LLVM's names ``convert(operation, x, type)`` and ``intrinsic(name, *xs)``;
         ``scales``, and if that holds ``scaled(x, n)``: x * 2^n, rounded once, in an instruction, and
         ``scales_by(n)``: whether that ``n`` may be a float."""
         ...
@@ -126,6 +128,15 @@ def scale(x: V, n: V, whole: V | None = None) -> V:
         return x.b.scaled(x, signed)
     half = signed >> 1
     return x * power_of_two(half) * power_of_two(signed - half)
+
+
+def deepened(type: str, deep: V, exponents: Sequence[V], scaled: Callable[..., V]) -> V:
+    """``scaled(*exponents)``, subnormal in ``deep`` lanes: there the bits count how often the least number is in it.
+    Some processors take a hundred times as long for an operation that gives a subnormal number, or finds that less than
+    one is left, and masks of attention and costs of transport make such exponents."""
+    b, least, whole = deep.b, LEAST[type], "i32" if type == "float" else "i64"
+    y = scaled(*[b.rarely(deep, lambda n=n: n + n.like(least), n) for n in exponents])
+    return b.rarely(deep, lambda: from_bits(b.convert("fptosi", y + 0.5, whole)), y)
 
 
 def split(x: V) -> tuple[V, V]:

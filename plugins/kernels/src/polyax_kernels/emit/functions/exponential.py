@@ -13,6 +13,7 @@ from polyax_kernels.emit.functions.blocks import (
     absolute,
     bits,
     clamp,
+    deepened,
     fma,
     from_bits,
     nearest,
@@ -55,47 +56,31 @@ def exp_parts(x: V) -> tuple[V, V, V]:
     return r, r * r * poly(r, *_EXP), n
 
 
-_FAR = -1400.0
-"""What scales by powers of e or two of this finds at once that nothing is left; their exponents have 12 bits."""
-
-
-def vanishing(x: V, low: float, power: Callable[[V], V]) -> V:
-    """``power(x)``, and zero below ``low``. To find by arithmetic that a number hardly underflows takes some processors
-    a hundred times as long as an operation, and masks of attention are such numbers."""
-    below = x < low
-    if x.b.scales and x.type == "float":
-        return power(select(below, _FAR, x))
-    return select(below, 0.0, power(select(below, 0.0, x)))
-
-
 def exp(x: V) -> V:
-    return vanishing(x, -104.0, _exp_by_scaling if x.b.scales else _exp_by_bits)
+    deep, x = x < -87.33654, select(x < -104.0, -104.0, x)
+    return (_exp_by_scaling if x.b.scales else _exp_by_bits)(x, deep)
 
 
-def _exp_by_scaling(x: V) -> V:
+def _exp_by_scaling(x: V, deep: V) -> V:
     r, *n = _reduced(select(x > 89.0, 89.0, x))
-    return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, *n)
+    mantissa = fma(r * r, poly(r, *_EXP), r) + 1.0
+    return deepened(x.type, deep, n, lambda *n: scale(mantissa, *n))
 
 
-def _exp_by_bits(x: V) -> V:
-    """The power of two is added to the exponent, 64 too many where the result may be denormal. What overflows, and NaN,
-    is the sum with infinity."""
+def _exp_by_bits(x: V, deep: V) -> V:
+    """The power of two is added to the exponent. What overflows, and NaN, is the sum with infinity."""
     r, n = _reduce_exp(x)
     mantissa = fma(r * r, poly(r, *_EXP), r) + 1.0
-    deep = x < -87.0
-    result = from_bits(bits(mantissa) + (select(deep, n + 64, n) << 23))
-    return select(x <= _EXP_TOP, result * select(deep, 2.0**-64, x.like(1.0)), x + INF)
+    result = deepened(x.type, deep, [n], lambda n: from_bits(bits(mantissa) + (n << 23)))
+    return select(x <= _EXP_TOP, result, x + INF)
 
 
 def exp2(x: V) -> V:
-    return vanishing(x, -151.0, _exp2)
-
-
-def _exp2(x: V) -> V:
-    x = select(x > 129.0, 129.0, x)
+    deep, x = x < -126.0, clamp(x, -151.0, 129.0)
     n, n_bits = nearest(x, 1.0)
     r = x - n
-    return scale(fma(r, poly(r, *_EXP2), 1.0), n_bits, n)
+    mantissa = fma(r, poly(r, *_EXP2), 1.0)
+    return deepened(x.type, deep, [n_bits, n], lambda *n: scale(mantissa, *n))
 
 
 def expm1(x: V) -> V:
@@ -107,12 +92,10 @@ def expm1(x: V) -> V:
 
 
 def exp64(x: V) -> V:
-    return vanishing(x, -746.0, _exp64)
-
-
-def _exp64(x: V) -> V:
-    r, *n = _reduced(select(x > 750.0, 750.0, x))
-    return scale(fma(r * r, poly(r, *_EXP64), r) + 1.0, *n)
+    deep = x < -708.3964
+    r, *n = _reduced(clamp(x, -750.0, 750.0))
+    mantissa = fma(r * r, poly(r, *_EXP64), r) + 1.0
+    return deepened(x.type, deep, n, lambda *n: scale(mantissa, *n))
 
 
 def logistic(x: V) -> V:

@@ -12,6 +12,7 @@ from polyax_kernels.emit.functions.blocks import (
     absolute,
     bits,
     clamp,
+    deepened,
     fma,
     from_bits,
     nearest,
@@ -50,10 +51,11 @@ def exp_parts(x: V) -> tuple[V, V, V]:
 
 
 def exp2(x: V) -> V:
-    x = clamp(x, -1100.0, 1100.0)
+    deep, x = x < -1022.0, clamp(x, -1100.0, 1100.0)
     n, n_bits = nearest(x, 1.0)
     r, lost = product(x - n, math.log(2))
-    return scale(fma(r * r, poly(r, *_EXP), fma(x - n, _LN2_TAIL, lost)) + r + 1.0, n_bits)
+    mantissa = fma(r * r, poly(r, *_EXP), fma(x - n, _LN2_TAIL, lost)) + r + 1.0
+    return deepened(x.type, deep, [n_bits], lambda n: scale(mantissa, n))
 
 
 def _expm1(x: V) -> tuple[V, V]:

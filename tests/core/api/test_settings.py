@@ -74,6 +74,27 @@ def test_the_environment_and_the_command_line():
     assert process.output(code, **own, **jax) == "True False True raise True False"
 
 
+def test_flags_of_absl_count_as_parsed_where_they_are_parsed():
+    code = """
+    import sys, types, polyax
+
+    class Flags(dict):  # as absl.flags.FLAGS
+        given = None
+        def is_parsed(self): return self.given is not None
+        def __call__(self, argv, known_only): self.given = argv[1:]
+
+    FLAGS = Flags()
+    flags = types.SimpleNamespace(FLAGS=FLAGS, DEFINE_string=lambda name, *_, short_name: FLAGS.update({name: None}))
+    sys.modules["absl"] = types.SimpleNamespace(flags=flags)
+    sys.argv += ["--jax_numpy_rank_promotion=raise", "--other=1"]
+    polyax.config.config_with_absl()
+    print("jax_numpy_rank_promotion" in FLAGS, FLAGS.is_parsed(), end=" ")
+    polyax.config.parse_flags_with_absl()
+    print(FLAGS.given, polyax.config.numpy_rank_promotion)
+    """
+    assert process.output(code) == "True False ['--jax_numpy_rank_promotion=raise'] raise"
+
+
 # --- what they do
 
 

@@ -14,7 +14,6 @@ PREFIX = "--jax_"
 def settings() -> Iterator[tuple[str, str]]:
     """The names and texts of settings among the arguments of this process, up to a ``--``."""
     given = list(itertools.takewhile(lambda a: a != "--", sys.argv[1:]))
-    _define_for_absl()
     for n, argument in enumerate(given):
         if argument.startswith(PREFIX):
             name, sign, text = argument.removeprefix("--").partition("=")
@@ -22,8 +21,9 @@ def settings() -> Iterator[tuple[str, str]]:
             yield name, text if sign else following
 
 
-def _define_for_absl() -> None:
-    """``absl.app.run`` refuses flags that nobody has defined."""
+def tell_absl(parsed: bool) -> None:
+    """Defines the settings as flags, since ``absl.app.run`` refuses those that nobody has; ``parsed``: it may be asked
+    for them, and for those of others, from now on."""
     try:
         from absl import flags  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
     except ImportError:
@@ -31,3 +31,5 @@ def _define_for_absl() -> None:
     for name in (*FLAGS, *ALIASES):
         if f"jax_{name}" not in flags.FLAGS:
             flags.DEFINE_string(f"jax_{name}", None, f"polyax: {name}", short_name=None)
+    if parsed and not flags.FLAGS.is_parsed():
+        flags.FLAGS(["", *(f"--{name}={text}" for name, text in settings())], known_only=True)

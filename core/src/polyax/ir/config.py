@@ -103,13 +103,19 @@ class Config:
 
     def parse_flags_with_absl(self) -> None:
         """Takes settings from the command line: ``--jax_enable_x64=1`` or ``--jax_enable_x64``. Where ``absl`` is
-        installed, its flags know them too."""
+        installed, its flags know them too, and count as parsed."""
+        self._take_flags(parsed=True)
+
+    def config_with_absl(self) -> None:
+        """The same, but ``absl`` parses its flags later, in ``absl.app.run``."""
+        self._take_flags(parsed=False)
+
+    def _take_flags(self, parsed: bool) -> None:
         from polyax.ir import command_line
 
+        command_line.tell_absl(parsed)
         for flag, text in command_line.settings():
             self.update(flag, text)
-
-    config_with_absl = parse_flags_with_absl
 
     def read(self, name: str) -> Any:
         """The value of a flag, under any of its names.

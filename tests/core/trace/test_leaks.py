@@ -83,3 +83,12 @@ def test_what_escaped_tells_of_its_function_and_what_it_was_traced_for() -> None
     told = r"transformed by JAX had a side effect, .*was created on line .*_leaks\.py:\d+:\d+ .*\n.* in global state"
     with pytest.raises(polyax.errors.UnexpectedTracerError, match=told):
         kept[-1] * 2
+
+
+@pytest.mark.parametrize("make", [lambda: jnp.ones(2), lambda: polyax.random.key(0)])
+def test_what_escaped_is_told_by_programs_that_are_compiled_already(make) -> None:
+    kept, f = [], polyax.jit(lambda x: x[None])
+    f(make())
+    polyax.jit(lambda x: kept.append(x.reshape(x.shape)))(make())
+    with pytest.raises(polyax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
+        f(kept[0])

@@ -26,6 +26,7 @@ from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.debugging import watching
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import donation, nonfinite
+from polyax.trace.tracer import Tracer, leaked
 from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten, unflattener
 
 Places = Sequence[tuple[ShapedArray, Layout]]
@@ -131,6 +132,8 @@ def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
         return on_devices(x, aval, where)
     if is_concrete(x):
         return on_device(x, where).alive()
+    if isinstance(x, Tracer):  # of a function that is done: who runs it has no trace that would say so
+        raise leaked(x)
     if guards.on:
         guards.passes("host_to_device", aval, where)
     if aval.dtype == dtypes.float0:

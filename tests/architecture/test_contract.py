@@ -88,8 +88,8 @@ def test_the_contract_says_what_it_holds(name: str) -> None:
 FACADE = sorted(name for name in PUBLIC if "api." in name or name == "polyax.backend")
 FOR_LIBRARIES = {
     "ClosedJaxpr.map_jaxpr",
-    "Backend.runtime_type", "Device.default_memory", "Device.host_id", "Primitive.call_primitive",
-    "Primitive.get_bind_params", "Primitive.map_primitive", "ShapedArray.at_least_vspace",
+    "Backend.platform_version", "Backend.runtime_type", "Device.default_memory", "Device.host_id",
+    "Primitive.call_primitive", "Primitive.get_bind_params", "Primitive.map_primitive", "ShapedArray.at_least_vspace",
     "ShapedArray.mat", "Source.name_stack",
 }  # fmt: skip
 """What JAX's libraries ask of such objects, and nobody here."""

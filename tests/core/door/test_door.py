@@ -14,6 +14,7 @@ from support.process import finished
 
 OPENED = """
 import importlib.metadata
+import pickle
 import sys
 import polyax
 assert polyax.__version__ == importlib.metadata.version("polyax") != "0.10.2"  # its own, until the door opens
@@ -52,12 +53,17 @@ from jaxlib import version, xla_client
 from jaxlib._jax import PjitFunction
 from jax._src.lib import xla_client as same
 from jax._src.api_util import infer_argnums_and_argnames
+from jax._src import xla_bridge
+assert "cuda" not in xla_bridge.get_backend().platform_version and xla_bridge.get_backend() is jax.devices()[0].client
+whose = lambda x: type(x).__module__.split(".")[0]
+assert whose(jnp.ones(2)) == "jax" and pickle.loads(pickle.dumps(jax.Array)) is jax.Array
+for transform in (jax.jit, jax.vmap, jax.grad):
+    transform(lambda x: x if whose(x) == "jax" else 1 / 0)(jnp.ones(2) if transform is jax.vmap else 1.0)
 assert isinstance(jax.jit(abs), PjitFunction) and same.Device is xla_client.Device is jax.Device
 from jax._src.interpreters import partial_eval
 doubled = jax.make_jaxpr(lambda x: x * 2)(1.0)
 assert core.jaxpr_as_fun(partial_eval.close_jaxpr(doubled.jaxpr))(3.0)[0] == 6.0
 import inspect
-import pickle
 from jax._src.literals import TypedComplex, TypedFloat, TypedInt
 for made, base in ((TypedInt(3, jnp.dtype("int32")), int), (TypedFloat(2.5, jnp.dtype("float32")), float)):
     again = pickle.loads(pickle.dumps(made))

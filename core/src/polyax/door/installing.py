@@ -11,7 +11,9 @@ from polyax.door.naming import in_jax_names
 from polyax.door.places import PLACES
 from polyax.door.version import __version__
 from polyax.ir.config import config
+from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.tracebacks import retell
+from polyax.trace.tracer import Tracer
 
 
 def install() -> None:
@@ -33,6 +35,8 @@ def install() -> None:
         if alias.startswith("jax") and (module := sys.modules.get(own_name(alias))) is not None:
             sys.modules[alias] = extended(module, alias)
     retell(in_jax_names)
+    for kind in (Array, Tracer, *Tracer.__subclasses__()):
+        kind.__module__ = "jax"  # by the first part of it libraries tell whose arrays they are given
     vars(polyax)["__version__"] = __version__  # from now on that of the interface, not polyax's own
     if not {"POLYAX_THREEFRY_PARTITIONABLE", "JAX_THREEFRY_PARTITIONABLE"} & os.environ.keys():
         config.update("threefry_partitionable", True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyax.extend.backend import get_backend as get_backend
 from polyax.runtime.arrays.devices import default_backend as default_backend
 from polyax.runtime.arrays.devices import device_count as device_count
 from polyax.runtime.arrays.devices import devices as devices

@@ -360,6 +360,8 @@ class Backend(ABC):
     """What counts the elements of an array here: int64, or int32. Arrays with more of them are refused."""
     runtime_type = "polyax"
     """Who runs programs, for libraries that ask ``device.client``."""
+    platform_version = ""
+    """Of what the platform's programs are made with, if that has one, for the same libraries."""
     owner: Owner | None = None
     """Who brings it; the registry says so when it is opened."""
 

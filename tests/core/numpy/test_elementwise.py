@@ -241,3 +241,24 @@ def test_second_derivatives_of_powers_of_zero(jac):
     """d/dy of y x^(y-1) is 1/x for y = 0."""
     found = jac(jac(polyax.lax.pow, (0, 1)), (0, 1))(4.0, 0.0)
     np.testing.assert_allclose(found, [[0, 1 / 4], [1 / 4, np.log(4) ** 2]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
+def test_masks_leave_nothing_of_what_they_cover(dtype: str) -> None:
+    x, mask = jnp.array([np.nan, np.inf, 2, -3], dtype), jnp.array([False, False, False, True])
+    expected = np.array([0, 0, 0, -3], dtype)
+    for product in (jnp.multiply, lambda x, m: m * x):
+        for run in (
+            product,
+            polyax.vmap(product),
+            lambda x, m, f=product: polyax.jvp(lambda x: f(x, m), (x,), (x,))[1],
+        ):
+            np.testing.assert_array_equal(np.asarray(run(x, mask)), expected)
+    np.testing.assert_array_equal(polyax.jit(lambda x, m: x * m)(x, mask), expected)
+    np.testing.assert_array_equal(x * np.asarray(mask), expected)
+    assert (mask * np.nan).weak_type and str(mask * np.nan) == "[ 0.  0.  0. nan]"
+
+
+def test_masks_that_are_stretched_are_numbers() -> None:
+    assert np.isnan(jnp.full((2, 3), jnp.nan) * jnp.zeros(3, bool)).all()
+    assert (jnp.arange(3) * jnp.array([True, False, True])).dtype == "int32"

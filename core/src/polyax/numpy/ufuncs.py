@@ -32,6 +32,7 @@ from polyax.numpy.promotion import (
     promote_dtypes_numeric,
     promote_shapes,
     same,
+    shape_of,
     strong,
     to_inexact,
     to_numeric,
@@ -228,8 +229,25 @@ def _multiply(x: Any, y: Any) -> Any:
     return lax.bitwise_and(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.mul_p.bind1(x, y)
 
 
+def _product(x1: Any, x2: Any, /) -> Any:
+    x, y = promote_args("multiply", x1, x2)
+    for mask, other in ((x1, y), (x2, x)):
+        if _covers(mask, x, y):
+            return choose(mask, other, 0)
+    return _multiply(x, y)
+
+
+def _covers(mask: Any, x: Any, y: Any) -> bool:
+    """Whether it is a mask of the shape of a product of numbers: what it covers is zero there, NaN too, as in XLA."""
+    if getattr(mask, "dtype", None) not in dtypes.BOOL or not dtypes.is_inexact(aval_of(x).dtype):
+        return False
+    return shape_of(mask) == lax.broadcast_shapes(shape_of(x), shape_of(y))
+
+
 add = binary("add", _add, "Sum; logical *or* of booleans.", same)
-multiply = binary("multiply", _multiply, "Product; logical *and* of booleans.", same)
+multiply = named(
+    _product, "multiply", "Product; logical *and* of booleans. A mask leaves zeros of NaN and infinities too."
+)
 true_divide = binary("true_divide", lax.div_p.bind1, "Quotient, never an integer.", to_inexact)
 divide = true_divide
 

@@ -6,7 +6,7 @@ and load values by all of their indices: what is scratch, and how it is addresse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from polyax_kernels.ir.expr import Axis, Expr, const, index, kept, op, rewriter
 from polyax_kernels.ir.graph import KernelNode, row_node
@@ -57,7 +57,7 @@ def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
 def together(a: KernelNode, b: KernelNode, rows: Rows, outs: tuple[int, ...]) -> KernelNode:
     """One kernel over ``rows``: the stages of ``a``, then those of ``b``, whose axes take the places of ``a``'s."""
     grid = tuple(rows.values())
-    stages = joined([*under(a, rows), *under(b, {axis: axis for axis in grid})])
+    stages = joined([*under(a, rows), *under(b, {axis: axis for axis in grid})], b.stages)
     return row_node(grid, stages, outs, (*a.primitives, *b.primitives))
 
 
@@ -78,19 +78,21 @@ def moved(stores: Iterable[Store], moves: Mapping[Expr, Expr]) -> tuple[Store, .
     return map_stores(stores, rewriter(moves.get)) if moves else tuple(stores)
 
 
-def joined(stages: Iterable[Stage]) -> list[Stage]:
-    """The stages in order, those whose loops can be one put together. What several compute is computed once."""
+def joined(stages: Iterable[Stage], apart: Iterable[Stage] = ()) -> list[Stage]:
+    """The stages in order, those whose loops can be one put together. What several compute is computed once. Those that
+    are ``apart`` were tried with each other before."""
     result: list[Stage] = []
     known: set[int] = set()
+    tried = set(map(id, apart))
     for stage in stages:
         stores = tuple([s for s in stage.stores if s.slot not in known])
         known.update(stage.writes)
         if stores:
-            _append(result, with_stores(stage, stores))
+            _append(result, with_stores(stage, stores), tried)
     return result
 
 
-def _append(stages: list[Stage], stage: Stage) -> None:
+def _append(stages: list[Stage], stage: Stage, tried: Set[int]) -> None:
     """Joins the first stage that it can, or comes last.
 
     What stages without axes compute is written out where it is read: it is known to the whole row.
@@ -100,7 +102,7 @@ def _append(stages: list[Stage], stage: Stage) -> None:
             stage = with_stores(stage, _written_out(stage.stores, earlier.stores))
     place = None
     for n in range(len(stages) - 1, -1, -1):
-        both = _one_loop(stages[n], stage)
+        both = None if {id(stage), id(stages[n])} <= tried else _one_loop(stages[n], stage)
         place = place if both is None else (n, both)
         if not stage.reads.isdisjoint(stages[n].writes):
             break

@@ -121,3 +121,11 @@ def test_values_by_their_names_in_jax():
     assert values["jax_enable_x64"] is config.enable_x64 and "jax_debug_nans" in values
     with config.override(enable_x64=not config.enable_x64):
         assert config.values["jax_enable_x64"] is not values["jax_enable_x64"]
+
+
+@pytest.mark.parametrize("name", ["jax_platforms", "jax_compilation_cache_dir"])
+def test_texts_are_texts(name: str) -> None:
+    with pytest.raises(
+        ValueError, match="new string config value must be None or of type str, got 3 of type <class 'i"
+    ):
+        Config().update(name, 3)

@@ -51,6 +51,8 @@ class Flag:
             return self.parse(value)
         if isinstance(self.parse, OneOf):
             self.parse.check(value)
+        if self.parse is _optional_str and value is not None:
+            raise ValueError(f"new string config value must be None or of type str, got {value} of type {type(value)}.")
         return value
 
 

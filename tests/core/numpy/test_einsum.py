@@ -7,6 +7,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax import lax
 
 TRUTHS = np.array([[True, False, True], [False, False, False], [False, True, True]])
 
@@ -78,3 +79,16 @@ def test_dimensions_have_labels_of_any_kind(labels: tuple[object, object, object
 def test_labels_are_of_one_kind() -> None:
     with pytest.raises(TypeError, match="comparable"):
         jnp.einsum(np.ones((2, 3)), ["x", 1], np.ones((3, 4)), [1, "z"])
+
+
+@pytest.mark.parametrize(("asked", "told"), [(None, "float16"), ("float32", "float32")])
+def test_products_of_the_user_are_told_a_type(asked: object, told: str) -> None:
+    heard = []
+
+    def multiply(x, y, numbers, how, preferred_element_type):
+        heard.append((how, preferred_element_type))
+        return lax.dot_general(x, y, numbers, preferred_element_type=preferred_element_type)
+
+    x = jnp.ones((2, 3), "float16")
+    out = jnp.einsum("ij,kj->ik", x, x, precision="highest", preferred_element_type=asked, _dot_general=multiply)
+    assert heard == [("highest", told)] and out.dtype == told and out.tolist() == [[3, 3], [3, 3]]

@@ -52,7 +52,8 @@ def einsum(
     shapes = tuple(x.shape for x in arrays)
     _check_sizes(inputs, shapes)
     preferred = None if preferred_element_type is None else canonical_dtype(preferred_element_type)
-    contraction = _Contraction(_dot_general or lax.dot_general, precision, preferred)
+    multiply = lax.dot_general if _dot_general is None else _told_a_type(_dot_general)
+    contraction = _Contraction(multiply, precision, preferred)
     result = contraction.all(inputs, output, arrays, _order(inputs, output, shapes, optimize))
     return result if preferred is None else convert(result, preferred)
 
@@ -169,6 +170,16 @@ def _checked_pair(places: Any) -> tuple[int, ...]:
             "you've passed an unsupported path to the einsum optimize parameter."
         )
     return places
+
+
+def _told_a_type(multiply: Callable[..., Any]) -> Callable[..., Any]:
+    """A product of the user's, which is told the operands' type where nobody has named another: it may narrow them."""
+
+    def product(x: Any, y: Any, numbers: Any, *, precision: Any, preferred_element_type: Any) -> Any:
+        wanted = x.dtype if preferred_element_type is None else preferred_element_type
+        return multiply(x, y, numbers, precision, preferred_element_type=wanted)
+
+    return product
 
 
 class _Contraction(NamedTuple):

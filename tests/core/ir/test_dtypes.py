@@ -223,3 +223,13 @@ def test_classes_of_types_stand_below_others(a: type, b: Any) -> None:
 def test_arrays_are_of_the_kind_of_their_elements() -> None:
     for x in (jnp.ones(3), np.ones(3, np.float32)):
         assert jnp.isdtype(x, "real floating") and not jnp.isdtype(x, ("integral", "bool"))
+
+
+def test_what_has_a_type_meets_others_in_it() -> None:
+    class Named:
+        """An array of a library, which can't be looked up."""
+
+        __hash__ = None  # pyright: ignore[reportAssignmentType]
+        dtype = np.dtype("float32")
+
+    assert jnp.result_type(jnp.int8(1), Named()) == jnp.result_type(Named(), 1.0) == "float32"

@@ -173,6 +173,8 @@ def _type_of(x: Any) -> tuple[Any, bool]:
     if is_arraylike(x) and not isinstance(x, type):
         aval = aval_of(unwrap(x))
         return aval.dtype, aval.weak_type
+    if not isinstance(x, (type, np.dtype)) and hasattr(x, "dtype"):  # an array of a library's own
+        return dtypes.canonicalize(x.dtype), False
     of_numpy = isinstance(x, (str, np.dtype)) or (isinstance(x, type) and issubclass(x, np.generic))
     dtype = canonical_dtype(x) if of_numpy else dtypes.canonicalize(x)  # which warns where it narrows
     return dtype, isinstance(x, type) and x in (int, float, complex)

@@ -22,5 +22,5 @@ def test_sums_fill_few_registers() -> None:
 
 def test_vectors_that_columns_do_not_fill_have_some_lanes() -> None:
     assert sums_kind(96, 90, 16, IN_MANY) == SumsKind(8, 3, whole=False)
-    assert sums_kind(96, 80, 16, IN_MANY) == SumsKind(8, 3, whole=False)
+    assert sums_kind(96, 80, 16, IN_MANY) == SumsKind(24, 1, whole=True)
     assert sums_kind(256, 7, 8, IN_FEW) == SumsKind(12, 1, whole=False)

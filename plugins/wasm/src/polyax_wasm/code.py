@@ -24,8 +24,6 @@ CONVERT = {
     ("sitofp", "i32", "double"): "f64.convert_i32_s",
     ("sitofp", "i64", "float"): "f32.convert_i64_s",
     ("sitofp", "i64", "double"): "f64.convert_i64_s",
-    ("fptosi", "float", "i32"): "i32.trunc_sat_f32_s",
-    ("fptosi", "double", "i64"): "i64.trunc_sat_f64_s",
     ("fptrunc", "double", "float"): "f32.demote_f64",
     ("fpext", "float", "double"): "f64.promote_f32",
     ("trunc", "i64", "i32"): "i32.wrap_i64",
@@ -122,10 +120,6 @@ class WasmFunction:
     def select(self, condition: WasmValue, x: Any, y: Any) -> WasmValue:
         x = x if isinstance(x, WasmValue) else y.like(x)
         return self.emit(x.type, "select", x, x.like(y), condition)
-
-    def rarely(self, condition: WasmValue, then: Callable[[], WasmValue], other: WasmValue) -> WasmValue:
-        """``then()`` where a condition holds that hardly ever does, else ``other``."""
-        return self.select(condition, then(), other)
 
     def convert(self, operation: str, x: WasmValue, type: str) -> WasmValue:
         return self.emit(type, CONVERT[operation, x.type, type], x)

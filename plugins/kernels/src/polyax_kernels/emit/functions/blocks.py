@@ -20,10 +20,10 @@ class Value(Protocol):
 
     @property
     def b(self) -> Any:
-        """``select(condition, x, y)``; ``rarely(condition, then, x)``: ``then()`` where a condition holds that hardly
-        ever does, else ``x``; by LLVM's names ``convert(operation, x, type)`` and ``intrinsic(name, *xs)``;
+        """``select(condition, x, y)``; by LLVM's names ``convert(operation, x, type)`` and ``intrinsic(name, *xs)``;
         ``scales``, and if that holds ``scaled(x, n)``: x * 2^n, rounded once, in an instruction, and
-        ``scales_by(n)``: whether that ``n`` may be a float."""
+        ``scales_by(n)``: whether that ``n`` may be a float; if it writes branches, ``rarely(condition, then, x)``:
+        ``then()`` where a condition holds that hardly ever does, else ``x``."""
         ...
 
     @property
@@ -130,11 +130,18 @@ def scale(x: V, n: V, whole: V | None = None) -> V:
     return x * power_of_two(half) * power_of_two(signed - half)
 
 
+def branches(b: Any) -> bool:
+    """Whether a builder writes branches."""
+    return hasattr(b, "rarely")
+
+
 def deepened(type: str, deep: V, exponents: Sequence[V], scaled: Callable[..., V]) -> V:
     """``scaled(*exponents)``, subnormal in ``deep`` lanes: there the bits count how often the least number is in it.
     Some processors take a hundred times as long for an operation that gives a subnormal number, or finds that less than
     one is left, and masks of attention and costs of transport make such exponents."""
     b, least, whole = deep.b, LEAST[type], "i32" if type == "float" else "i64"
+    if not branches(b):
+        return scaled(*exponents)
     y = scaled(*[b.rarely(deep, lambda n=n: n + n.like(least), n) for n in exponents])
     return b.rarely(deep, lambda: from_bits(b.convert("fptosi", y + 0.5, whole)), y)
 

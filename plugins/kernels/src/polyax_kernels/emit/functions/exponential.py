@@ -12,6 +12,7 @@ from polyax_kernels.emit.functions.blocks import (
     V,
     absolute,
     bits,
+    branches,
     clamp,
     deepened,
     fma,
@@ -58,7 +59,7 @@ def exp_parts(x: V) -> tuple[V, V, V]:
 
 def exp(x: V) -> V:
     deep, x = x < -87.33654, select(x < -104.0, -104.0, x)
-    return (_exp_by_scaling if x.b.scales else _exp_by_bits)(x, deep)
+    return (_exp_by_bits if branches(x.b) and not x.b.scales else _exp_by_scaling)(x, deep)
 
 
 def _exp_by_scaling(x: V, deep: V) -> V:
@@ -68,7 +69,8 @@ def _exp_by_scaling(x: V, deep: V) -> V:
 
 
 def _exp_by_bits(x: V, deep: V) -> V:
-    """The power of two is added to the exponent. What overflows, and NaN, is the sum with infinity."""
+    """The power of two is added to the exponent, which can't be a deep one. What overflows, and NaN, is the sum with
+    infinity."""
     r, n = _reduce_exp(x)
     mantissa = fma(r * r, poly(r, *_EXP), r) + 1.0
     result = deepened(x.type, deep, [n], lambda n: from_bits(bits(mantissa) + (n << 23)))

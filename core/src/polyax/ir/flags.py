@@ -89,6 +89,11 @@ def parse_filtering(text: str) -> bool:
     return True if text in ("auto", "tracebackhide", "remove_frames", "quiet_remove_frames") else parse_bool(text)
 
 
+def _device(text: str) -> str | None:
+    """A device's name; who sets the default one may give the device itself."""
+    return _optional_str(text)
+
+
 def _optional_str(text: str) -> str | None:
     return text or None
 
@@ -114,7 +119,7 @@ FLAGS: dict[str, Flag] = {
     f.name: f
     for f in (
         Flag("platforms", None, _optional_str, "platforms to use, in order: cuda,cpu"),
-        Flag("device", None, _optional_str, "default device, such as opencl:1", alias="-"),
+        Flag("device", None, _device, "default device, such as opencl:1", alias="-"),
         Flag("num_cpu_devices", -1, int, "virtual devices of each host platform; -1: as XLA_FLAGS says, or 1"),
         Flag("plugins", None, _optional_str, "the only distributions whose plugins are loaded", alias="-"),
         Flag("disable_plugins", None, _optional_str, "distributions whose plugins are not loaded", alias="-"),

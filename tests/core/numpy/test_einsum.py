@@ -76,6 +76,13 @@ def test_dimensions_have_labels_of_any_kind(labels: tuple[object, object, object
     np.testing.assert_array_equal(jnp.einsum(a, [..., j], b, [j, k], [..., k]), a @ b)
 
 
+def test_labels_that_cannot_be_letters() -> None:
+    with pytest.raises(KeyError, match=r"Label 7 of the result is not one of the operands', which have \[0, 1\]"):
+        jnp.einsum(jnp.ones((2, 3)), [0, 1], [0, 7])
+    with pytest.raises(ValueError, match="at most 52 labels, got 54"):
+        jnp.einsum(*[part for n in range(27) for part in (jnp.ones((1, 1)), [2 * n, 2 * n + 1])])
+
+
 def test_labels_are_of_one_kind() -> None:
     with pytest.raises(TypeError, match="comparable"):
         jnp.einsum(np.ones((2, 3)), ["x", 1], np.ones((3, 4)), [1, "z"])

@@ -82,6 +82,8 @@ def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, tuple[Any, 
 
     Raises:
       TypeError: labels can't be compared.
+      ValueError: there are more of them than letters.
+      KeyError: the result has one that no operand has.
     """
     if isinstance(subscripts, str):
         return subscripts, tuple(operands)
@@ -89,6 +91,10 @@ def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, tuple[Any, 
     output = flat.pop() if len(flat) % 2 else None
     arrays, axes = flat[::2], flat[1::2]
     labels = _sorted({a for of_one in axes for a in of_one if a is not Ellipsis})
+    if len(labels) > len(string.ascii_letters):
+        raise ValueError(f"einsum takes at most {len(string.ascii_letters)} labels, got {len(labels)}.")
+    if unknown := [a for a in output or () if a is not Ellipsis and a not in labels]:
+        raise KeyError(f"Label {unknown[0]!r} of the result is not one of the operands', which have {labels}.")
     letters = dict(zip([Ellipsis, *labels], ["...", *string.ascii_letters], strict=False))
     text = ",".join("".join(letters[a] for a in of_one) for of_one in axes)
     return (text if output is None else f"{text}->{''.join(letters[a] for a in output)}"), tuple(arrays)

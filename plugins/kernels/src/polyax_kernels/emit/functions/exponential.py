@@ -58,7 +58,7 @@ def exp_parts(x: V) -> tuple[V, V, V]:
 
 
 def exp(x: V) -> V:
-    deep, x = x < -87.33654, select(x < -104.0, -104.0, x)
+    deep, x = x < -87.33654, select(x < -104.0, -104.0, x)  # below 2^-126; nothing is left below 2^-150
     return (_exp_by_bits if branches(x.b) and not x.b.scales else _exp_by_scaling)(x, deep)
 
 
@@ -94,7 +94,7 @@ def expm1(x: V) -> V:
 
 
 def exp64(x: V) -> V:
-    deep = x < -708.3964
+    deep = x < -708.3964  # below 2^-1022
     r, *n = _reduced(clamp(x, -750.0, 750.0))
     mantissa = fma(r * r, poly(r, *_EXP64), r) + 1.0
     return deepened(x.type, deep, n, lambda *n: scale(mantissa, *n))
